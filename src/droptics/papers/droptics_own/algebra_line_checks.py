@@ -452,7 +452,5 @@ def _affine(scale: float) -> list[Comparison]:
             found.append(compare(matrix, "==", scale * W, f"map, {bend}"))
             found.append(compare(offset, "==", scale * b, f"offset, {bend}"))
         else:
-            found.append(
-                refuses(lambda model=model: affine_map(model, X), "model must be affine", f"bent by {bend}", scale)
-            )
+            found.append(refuses(lambda model=model: affine_map(model, X), "model must be affine", f"bent by {bend}"))
     return found

@@ -91,7 +91,7 @@ def _equalized(scale: float) -> list[Comparison]:
         found.append(compare(own, "==", scale * least, f"tied penalty, {law.drop[0]}"))
     bent = Moments(torch.diag(tensor([1.0, 1.0, 1.0, 2.0])), even.yx, even.yy)
     found.append(
-        compare(fails(lambda: equalize(Autoencoder(normal(1, 4, 3)), bent, Bernoulli(0.3, 3))), "==", scale, "bent")
+        compare(fails(lambda: equalize(Autoencoder(normal(1, 4, 3)), bent, Bernoulli(0.3, 3))), "==", 1.0, "bent")
     )
     X = normal(2, 30, 4)
     X[:, 3] = X[:, 0] - X[:, 1]
@@ -236,10 +236,10 @@ def _worded(scale: float) -> list[Comparison]:
     for name, more, certified, words in cases:
         told = Optimum(**one, **more)
         found.append(compare(float(told.certified), "==", float(certified), f"certified, {name}"))
-        found.append(compare(float(words in repr(told)), "==", scale, f"words, {name}: {told!r}"))
+        found.append(compare(float(words in repr(told)), "==", 1.0, f"words, {name}: {told!r}"))
         found.append(compare(told.gap, "==", scale * (more["objective"] - more["bound"]), f"gap, {name}"))
         found.append(
-            compare(float(f"of rank 2, objective {more['objective']:.6g}" in repr(told)), "==", scale, "numbers")
+            compare(float(f"of rank 2, objective {more['objective']:.6g}" in repr(told)), "==", 1.0, "numbers")
         )
         found.append(compare(float(told.reason is None), "==", float(certified), f"reason, {name}"))
     for objective, bound, share in ((3.0, 2.0, 0.5), (2.0, 2.0, 0.0), (1.0, 0.0, math.inf), (1.0, 2.0, 0.0)):
@@ -248,7 +248,7 @@ def _worded(scale: float) -> list[Comparison]:
         )
     above = Optimum(model, 1.0, 1.0 + 2e-8, 1, "droptics-any-law", 10.0)
     within = Optimum(model, 1.0, 1.0 + 0.9e-8, 1, "droptics-any-law", 10.0)
-    found.append(compare(fails(lambda: check_certified(above), CertificateError), "==", scale, "a bound above"))
+    found.append(compare(fails(lambda: check_certified(above), CertificateError), "==", 1.0, "a bound above"))
     found.append(compare(fails(lambda: check_certified(within), CertificateError), "==", 0.0, "by rounding"))
     for value, low, high, confidence, error, words in (
         (1.5, 1.0, 2.0, 0.95, 0.0, "Estimate(1.5 in [1, 2] at 95%, some masks)"),
@@ -259,7 +259,7 @@ def _worded(scale: float) -> list[Comparison]:
     ):
         known = {"value": tensor(value), "lower": tensor(low), "upper": tensor(high), "method": "some masks", "cost": 1}
         told_estimate = Estimate.later(known | {"confidence": confidence, "error": tensor(error)}, dict)
-        found.append(compare(float(repr(told_estimate) == words), "==", scale, f"words, {told_estimate!r}"))
+        found.append(compare(float(repr(told_estimate) == words), "==", 1.0, f"words, {told_estimate!r}"))
     for examples, rank, words in (
         (19, 10, "19 examples span 10 dimensions: below two examples per dimension"),
         (20, 10, "with 2 examples per dimension a Gaussian sample, whose population value is 1/2, reads about 0.00"),
@@ -271,7 +271,7 @@ def _worded(scale: float) -> list[Comparison]:
         (4000, 10, "400 examples per dimension: the downward bias is below about 0.05"),
     ):
         note = Retentivity(0.3, torch.zeros(1), True, rank, examples).note
-        found.append(compare(float(words in note), "==", scale, f"bias, {note}"))
+        found.append(compare(float(words in note), "==", 1.0, f"bias, {note}"))
     flat = Moments.of_map(2 * torch.eye(30).double())
     origin = TwoLayerLinear(torch.zeros(30, 68).double(), torch.zeros(30, 68).double())
     way = escape(origin, flat, Bernoulli(0.3, 68))

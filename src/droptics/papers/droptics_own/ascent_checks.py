@@ -121,6 +121,6 @@ def _leaky_runs(net: LeakyNet, inputs: Tensor, signs: Tensor, scale: float) -> l
         upper = (score_floor(unit, inputs, signs, 0.3) < -beta).double().mean()
         found.append(compare(told_range.upper, "==", scale * upper, f"certificate above, {beta}"))
         found.append(compare(told_range.lower, "<=", upper, f"attack below, {beta}"))
-    found.append(refuses(lambda: beta_robust_error(net, Sample(inputs, 2 * signs), 0.3), "-1 or +1", "", scale))
-    found.append(refuses(lambda: beta_robust_error(net, data, -0.3), "must be finite and >= 0", "", scale))
+    found.append(refuses(lambda: beta_robust_error(net, Sample(inputs, 2 * signs), 0.3), "-1 or +1"))
+    found.append(refuses(lambda: beta_robust_error(net, data, -0.3), "must be finite and >= 0"))
     return found

@@ -40,7 +40,7 @@ from droptics.papers.instances import normal, tensor, uniform
 
 def attacks_in_full(scale: float) -> list[Comparison]:
     """Losses with their slopes, steps, squares, whole random searches, and the verdict on a search."""
-    return [*_losses(scale), *_steps(scale), *_bumps(scale), *_squares(scale), *_judgement(scale), *_doubts(scale)]
+    return [*_losses(scale), *_steps(scale), *_bumps(scale), *_squares(scale), *_judgement(scale), *_doubts()]
 
 
 def _written(loss: Loss, outputs: Tensor, targets: Tensor, aims: Tensor | None) -> Tensor:
@@ -415,7 +415,7 @@ def _judgement(scale: float) -> list[Comparison]:
     return found
 
 
-def _doubts(scale: float) -> list[Comparison]:
+def _doubts() -> list[Comparison]:
     """Which reasons to doubt are told: at their thresholds and beside."""
     found: list[Comparison] = []
     words = {
@@ -442,8 +442,8 @@ def _doubts(scale: float) -> list[Comparison]:
         told = _verdict(unsteady, counts, rates, 100, Threat("l2", radius))
         wanted = [words[name]] if name else []
         same = len(told) == len(wanted) and all(one in text for one, text in zip(wanted, told, strict=True))
-        found.append(compare(float(same), "==", scale, f"doubt, {name}, {counts}, {rates}, {told}"))
+        found.append(compare(float(same), "==", 1.0, f"doubt, {name}, {counts}, {rates}, {told}"))
     for counts, kind in (([0, 1, 0, 0, 10, 0], ValueError), ([0, 0, 1, 0, 10, 0], CertificateError)):
         call = lambda counts=counts: _verdict(False, counts, [], 10, Threat("l2", 0.1))  # noqa: E731
-        found.append(compare(fails(call, kind), "==", scale, f"refused, {counts}"))
+        found.append(compare(fails(call, kind), "==", 1.0, f"refused, {counts}"))
     return found

@@ -146,7 +146,7 @@ def _batches(scale: float) -> list[Comparison]:
         ([(x, "no")], "last item is the tensor of targets"),
         ([(x, x * math.nan, y)], "input 1 of a batch"),
     ):
-        found.append(refuses(lambda bad=bad: _seen(bad, 2), words, f"refused, {words}", scale))
+        found.append(refuses(lambda bad=bad: _seen(bad, 2), words, f"refused, {words}"))
     return found
 
 
@@ -184,9 +184,9 @@ def _outputs(scale: float) -> list[Comparison]:
         ("text", "must return a tensor"),
         ((), "must return a tensor"),
     ):
-        found.append(refuses(lambda result=result: output_of(result, batch), words, f"refused, {words}", scale))
+        found.append(refuses(lambda result=result: output_of(result, batch), words, f"refused, {words}"))
     for result in ({"logits": out}, (out, one), (), None, SimpleNamespace(loss=3.0)):
-        found.append(refuses(lambda result=result: own_loss(result), "returns its loss", "no loss", scale))
+        found.append(refuses(lambda result=result: own_loss(result), "returns its loss", "no loss"))
     return found
 
 

@@ -147,8 +147,8 @@ def registered(scale: float) -> list[Comparison]:
             ("note", "b", "seen too", "do that", "XX2"),
         ]
         found.append(same(told, said, "findings by code", scale))
-        found.append(refuses(lambda: enter("XX2", "note", another), "is taken by 'a title'", "", scale))
-        found.append(refuses(lambda: enter("XX3", "hint", another), "level must be one of", "", scale))
+        found.append(refuses(lambda: enter("XX2", "note", another), "is taken by 'a title'"))
+        found.append(refuses(lambda: enter("XX3", "hint", another), "level must be one of"))
     finally:
         KINDS.pop("XX1", None)
         KINDS.pop("XX2", None)

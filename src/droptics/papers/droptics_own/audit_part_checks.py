@@ -220,7 +220,7 @@ def plain_report(sites: list[SiteReport], **more: Any) -> Report:
 def advised_findings(scale: float) -> list[Comparison]:
     """Each piece of advice is given on one side of its number, and not on the other."""
     found: list[Comparison] = []
-    near, far = PlainEstimate(0.005, 0.001, 0.014, "exact"), PlainEstimate(0.005, 0.001, 0.016, "exact")
+    near, far = PlainEstimate(0.005, 0.001, 0.014, "exact"), PlainEstimate(0.005, 0.001, 0.016 / scale, "exact")
     curve = (CurvePoint(0.6, near, 1.1), CurvePoint(0.2, near, 1.1))
     units, few = Units(8, (), (), 1.0, 0.0), SubnetworkSummary(0.9, 0.8, 0.7, 0.9, 3, 0.01, 0.5)
     gain = PlainEstimate(0.2, 0.1, 0.3, "x")

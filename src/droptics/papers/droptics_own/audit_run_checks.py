@@ -197,7 +197,7 @@ def _means(scale: float) -> list[Comparison]:
             compare(ends, "==", [scale * (middle - half), scale * middle, scale * (middle + half)], "interval")
         )
         words = "sampled, gradient control, 4 draws" if controlled else "Monte Carlo, 11 draws"
-        found.append(compare(float(told.method == words), "==", scale, f"words, {told.method}"))
+        found.append(compare(float(told.method == words), "==", 1.0, f"words, {told.method}"))
     added = Mean()
     added.add([1.0, 3.0, 2.0], 4)
     found.append(compare([added.value, added.error], "==", [2 * scale, scale / 3**0.5], "draws of a batch"))

@@ -85,7 +85,7 @@ def deviations(scale: float) -> list[Comparison]:
         found.append(compare(share, "==", scale * total, f"share {index}"))
     found.append(compare(grid_alpha(2**0.5, 0.05)[0], "==", scale * 2**0.5, "on the grid"))
     found.append(compare(grid_alpha(0.0, 0.05), "==", tensor([0.0, 0.05 * scale]), "nothing to round"))
-    found += _refusals(scale)
+    found += _refusals()
     return [*found, *_completion(scale), *_networks(scale), *_surveyed(scale)]
 
 
@@ -252,7 +252,7 @@ def _surveyed(scale: float) -> list[Comparison]:
     return found
 
 
-def _refusals(scale: float) -> list[Comparison]:
+def _refusals() -> list[Comparison]:
     """What the statements leave out is refused by its name."""
     layer, data = normal(1, 2, 2), Sample(torch.ones(2, 2), torch.ones(2, 1))
     zero = torch.tensor([0])
@@ -296,4 +296,4 @@ def _refusals(scale: float) -> list[Comparison]:
         ("data", lambda: data_norm(Sample(torch.ones(2, 2), torch.ones(2, 1), torch.ones(2)))),
         ("second_moment", lambda: data_norm(data, torch.eye(3))),
     )
-    return [compare(refused(call, name), "==", scale, f"refusal of {name}") for name, call in cases]
+    return [compare(refused(call, name), "==", 1.0, f"refusal of {name}") for name, call in cases]

@@ -112,7 +112,7 @@ def _mixtures(scale: float) -> list[Comparison]:
                 "drawn": "a third of the variance",
             }
             method = told.probabilities.method
-            found.append(compare(float(words[kind] in method), "==", scale, f"method, {label}: {method}"))
+            found.append(compare(float(words[kind] in method), "==", 1.0, f"method, {label}: {method}"))
             if samples is not None:
                 half = scipy.stats.t.ppf(0.995, samples - 1) * given.std(0) / samples**0.5
                 upper, lower = (mean + half).clamp_max(1), (mean - half).clamp_min(0)

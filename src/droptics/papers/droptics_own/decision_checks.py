@@ -148,11 +148,11 @@ def _went_on(scale: float) -> list[Comparison]:
         )
         for ask in asks:
             call = lambda ask=ask: robust_accuracy(*ask, batch=5, checkpoint=path)  # noqa: E731
-            found.append(refuses(call, words, f"another question: {words[:20]}", scale))
+            found.append(refuses(call, words, f"another question: {words[:20]}"))
         other = lambda: robust_accuracy(module, data, threat, methods, batch=4, checkpoint=path)  # noqa: E731
-        found.append(refuses(other, words, "other batches", scale))
+        found.append(refuses(other, words, "other batches"))
         odd = lambda: robust_accuracy(module, data, threat, methods, checkpoint="x.npz")  # noqa: E731
-        found.append(refuses(odd, "checkpoint must end in .safetensors", "", scale))
+        found.append(refuses(odd, "checkpoint must end in .safetensors"))
     empty = Stage("x", 0, 0, 0, 0, 0.0)
     state = ensemble._Progress.begin(module, data)
     state.left = 0

@@ -172,11 +172,7 @@ def _listed(scale: float) -> list[Comparison]:
         (Bernoulli(0.3, 60), 99, "masks has at least 2^60 masks, more than the limit 99 of Enumerate; use ClosedForm"),
     ):
         wide = two if masks.size == 4 else TwoLayerLinear(normal(9, 2, 60), normal(10, 3, 60))
-        found.append(
-            refuses(
-                lambda m=wide, law=masks, n=limit: penalty(m, moments(1, 2, 3), law, Enumerate(n)), words, "", scale
-            )
-        )
+        found.append(refuses(lambda m=wide, law=masks, n=limit: penalty(m, moments(1, 2, 3), law, Enumerate(n)), words))
     found.append(compare(penalty(two, moments(1, 2, 3), Bernoulli(0.3, 4), Enumerate(16)).cost, "==", 16 * scale, "16"))
     return found
 
@@ -238,7 +234,7 @@ def _rounded(scale: float) -> list[Comparison]:
         rounding = steps * eps * (known + float(values.abs().mean()))
         wanted = rounding + eps * max(abs(float(told.value)), rounding)
         found.append(compare(told.error, "==", scale * wanted, f"rounding, {dtype}", 1e-4, 1e-300))
-        found.append(compare(float(told.value.dtype == told.lower.dtype == dtype), "==", scale, f"stays {dtype}"))
+        found.append(compare(float(told.value.dtype == told.lower.dtype == dtype), "==", 1.0, f"stays {dtype}"))
         again = penalty(TwoLayerLinear(U, V), Sample(X, Y), law, MonteCarlo(count, seed=7))
         found.append(compare(told.lower, "<=", again.lower, f"outward, {dtype}", 0.0))
         found.append(compare(told.upper, ">=", again.upper, f"outward above, {dtype}", 0.0))

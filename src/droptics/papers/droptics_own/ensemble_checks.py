@@ -59,7 +59,7 @@ def _affine(scale: float) -> list[Comparison]:
     found.append(compare(offset, "==", scale * head.bias, "offset"))
     for bend in (1e-6, 1e-10, 1e-12):
         bent = lambda x, bend=bend: net(x) + bend * x.flatten(1)[:, :1].square()  # noqa: E731
-        found.append(refuses(lambda bent=bent: affine_map(bent, inputs), "deviate by", f"bent by {bend}", scale))
+        found.append(refuses(lambda bent=bent: affine_map(bent, inputs), "deviate by", f"bent by {bend}"))
     corners = tensor(list(itertools.product((-1.0, 1.0), repeat=4)))
     axes = torch.cat([torch.eye(4), -torch.eye(4)]).double()
     flat = inputs.flatten(1)
@@ -93,11 +93,9 @@ def _affine(scale: float) -> list[Comparison]:
     gaps = outputs[rows, labels][:, None] - outputs - 0.3 * (head.weight[labels][:, None] - head.weight).norm(dim=2)
     gaps[rows, labels] = math.inf
     found.append(compare(l2, "==", scale * gaps.amin(1).detach(), "several outputs, l2"))
-    found.append(refuses(lambda: linear_attack(single, flat, signs * 2, Threat("l2", 0.3)), "-1", "labels", scale))
-    found.append(refuses(lambda: linear_attack(net, inputs, labels + 1, Threat("l2", 0.3)), "", "classes", scale))
-    found.append(
-        refuses(lambda: linear_attack(net, inputs, labels[:3], Threat("l2", 0.3)), "one per example", "", scale)
-    )
+    found.append(refuses(lambda: linear_attack(single, flat, signs * 2, Threat("l2", 0.3)), "-1", "labels"))
+    found.append(refuses(lambda: linear_attack(net, inputs, labels + 1, Threat("l2", 0.3)), "", "classes"))
+    found.append(refuses(lambda: linear_attack(net, inputs, labels[:3], Threat("l2", 0.3)), "one per example"))
     return found
 
 
@@ -159,7 +157,7 @@ def _averaged(scale: float) -> list[Comparison]:
         (lambda: Averaged.of(inputs.sum), "must be a module or a droptics Model"),  # type: ignore[arg-type]
         (lambda: Averaged.of(module, draws=0), "draws must be"),
     ):
-        found.append(refuses(call, words, words, scale))
+        found.append(refuses(call, words, words))
     return found
 
 

@@ -129,7 +129,7 @@ def _retained(scale: float) -> list[Comparison]:
     for side in (1.0, -1.0):
         positive = retentivity(side * normal(6, 7, 3).abs())
         found.append(compare(positive.value, "==", 0.0, "non-negative data"))
-        found.append(compare(float((side * positive.direction <= 0).all()), "==", scale, "away from all of them"))
+        found.append(compare(float((side * positive.direction <= 0).all()), "==", 1.0, "away from all of them"))
     wide = retentivity(normal(7, 4, 6))
     found.append(compare(wide.value, "==", 0.0, "few examples lie in a half-space"))
     images = Sample(normal(8, 6, 2, 2), normal(9, 6, 1), simplex(1, 6))
@@ -212,4 +212,4 @@ def _kept(models: dict[str, tuple[Model, Tensor]], data: Sample, scale: float) -
         ("order", lambda: accuracy_by_width(model, Sample(data.inputs, labels), torch.arange(3))),
         ("values", lambda: evenness(torch.zeros(0))),
     )
-    return [*found, *(compare(refused(call, name), "==", scale, f"refusal of {name}") for name, call in calls)]
+    return [*found, *(compare(refused(call, name), "==", 1.0, f"refusal of {name}") for name, call in calls)]

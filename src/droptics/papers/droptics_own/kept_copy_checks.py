@@ -314,5 +314,5 @@ def _places(scale: float) -> list[Comparison]:
     found.append(same(len(others), 1, "masks by hand", scale))
     words = "train: the forward pass of Linear fails on it"
     batch = Batch((normal(1, 3, 2),), {}, torch.zeros(3), 3)
-    found.append(refuses(lambda: read_places(nn.Linear(5, 2).double(), batch), words, "a pass that fails", scale))
+    found.append(refuses(lambda: read_places(nn.Linear(5, 2).double(), batch), words, "a pass that fails"))
     return found

@@ -210,7 +210,7 @@ def _graded(scale: float) -> list[Comparison]:
     found.append(compare(row @ vectors[:, :2], "==", 0.0, "its null space", precision=1e-14))
     single = graded_eigen(tensor([[2.0, 1.0], [1.0, 2.0]]).float())
     found.append(compare(single[0], "==", tensor([1.0, 3.0]) * scale, "single precision", precision=1e-6))
-    found.append(compare(float(single[1].dtype == torch.float32), "==", scale, "stays single"))
+    found.append(compare(float(single[1].dtype == torch.float32), "==", 1.0, "stays single"))
     return found
 
 

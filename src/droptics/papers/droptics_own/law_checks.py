@@ -55,7 +55,7 @@ def _one_law(name: str, law: MaskLaw, scale: float) -> list[Comparison]:
     for row, p in zip(parts.tolist(), listed_chances.tolist(), strict=True):
         told[tuple(row)] = told.get(tuple(row), 0.0) + p
     keys = sorted(key for key, p in merged.items() if p > 0)
-    found.append(compare(float(sorted(key for key, p in told.items() if p > 0) == keys), "==", scale, f"masks, {name}"))
+    found.append(compare(float(sorted(key for key, p in told.items() if p > 0) == keys), "==", 1.0, f"masks, {name}"))
     found.append(compare([told.get(key, 0.0) for key in keys], "==", [merged[key] for key in keys], f"odds, {name}"))
     reach = max((abs(i - j) for i in range(4) for j in range(4) if abs(cbar[i, j]) > 1e-12), default=0)
     diagonal = float((cbar - torch.diag(cbar.diagonal())).abs().max()) < 1e-12

@@ -118,8 +118,8 @@ def _told_settings(scale: float) -> list[Comparison]:
     found.append(
         same((layer.seed_rate((0, 4)), DropBlock(0.0, edges="valid").seed_rate((4, 4))), (0.0, 0.0), "zero", scale)
     )
-    found.append(refuses(lambda: layer(image[0]), "input[None], or set spatial=1", "", scale))
-    found.append(refuses(lambda: layer(image[None, None]), "got shape (1, 1, 2, 3, 5, 5)", "", scale))
+    found.append(refuses(lambda: layer(image[0]), "input[None], or set spatial=1"))
+    found.append(refuses(lambda: layer(image[None, None]), "got shape (1, 1, 2, 3, 5, 5)"))
     words = "drop=0.4, block=2, spatial=2, edges='clipped', rate='matched', rescale='expected', shared=False"
     found.append(same(layer.extra_repr(), words, "settings in words", scale))
     half = DropBlock(0.4, 2, rescale="realized").train()
@@ -208,9 +208,9 @@ def adapted_heads(scale: float) -> list[Comparison]:
     holder(many)
     total = holder[0].consistencies.mean() + holder[1].consistencies.mean()
     found.append(compare(explicit_consistency(holder).detach(), "==", scale * total.detach(), "of several layers"))
-    found.append(refuses(lambda: plain.consistencies, "form must be 'sampled'", "", scale))
-    found.append(refuses(lambda: ExplicitDropout.of_lora(_Lora(), Squared(), adapter="x"), "an adapter 'x'", "", scale))
-    found.append(refuses(lambda: ExplicitDropout.of_lora(nn.Linear(2, 2), Squared()), "got Linear", "", scale))
+    found.append(refuses(lambda: plain.consistencies, "form must be 'sampled'"))
+    found.append(refuses(lambda: ExplicitDropout.of_lora(_Lora(), Squared(), adapter="x"), "an adapter 'x'"))
+    found.append(refuses(lambda: ExplicitDropout.of_lora(nn.Linear(2, 2), Squared()), "got Linear"))
     return found + _kept_penalties(scale)
 
 
@@ -229,8 +229,8 @@ def _kept_penalties(scale: float) -> list[Comparison]:
     other = explicit_penalty(net, labels, ignore_index=1)
     found.append(compare(other, "==", scale * each[labels != 1].mean(), "another index is ignored"))
     found.append(compare(explicit_penalty(net), "==", scale * each.mean(), "all tokens"))
-    found.append(refuses(lambda: explicit_penalty(net, labels[:1]), "the shape of the tokens (2, 5)", "", scale))
-    found.append(refuses(lambda: explicit_penalty(nn.Linear(2, 2)), "must hold an ExplicitDropout layer", "", scale))
+    found.append(refuses(lambda: explicit_penalty(net, labels[:1]), "the shape of the tokens (2, 5)"))
+    found.append(refuses(lambda: explicit_penalty(nn.Linear(2, 2)), "must hold an ExplicitDropout layer"))
     again = pickle.loads(pickle.dumps(net))
     found.append(same(float(explicit_penalty(again)), 0.0, "a copy holds no penalty", scale))
     found.append(same(float(explicit_penalty(copy.deepcopy(net))), 0.0, "nor does another", scale))
@@ -252,7 +252,7 @@ def _kept_penalties(scale: float) -> list[Comparison]:
             told = explicit.check(inputs, MonteCarlo(4000, seed=1, confidence=0.999999))
             found.append(compare(float(told.lower), "<=", scale * truth, f"check from below, {form}, {width}"))
             found.append(compare(float(told.upper), ">=", truth, f"check from above, {form}, {width}"))
-    found.append(refuses(lambda: layer.check(inputs), "there is nothing to check", "", scale))
+    found.append(refuses(lambda: layer.check(inputs), "there is nothing to check"))
     for call, words in (
         (lambda: ExplicitDropout(0.3, nn.ReLU()), "head must be the nn.Linear layer"),
         (lambda: ExplicitDropout(0.3, head, CrossEntropy(), over="elements"), "over='elements' is for squared"),
@@ -260,5 +260,5 @@ def _kept_penalties(scale: float) -> list[Comparison]:
         (lambda: ExplicitDropout(0.3, head, CrossEntropy(), "sampled", masks=1), "at least 2"),
         (lambda: layer(inputs[..., :3]), "input (last dimension)"),
     ):
-        found.append(refuses(call, words, "", scale))
+        found.append(refuses(call, words))
     return found

@@ -75,14 +75,14 @@ def at_the_limits(scale: float) -> list[Comparison]:
     """Refusals with their reasons, neighbors that pass, searches of perceptrons, resumed and batched trainings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        parts = (_side_by_side, _grown, _perceptrons, _passed, _refused)  # numbers first: a control ends there
-        return [one for part in parts for one in part(scale)]
+        parts = (_side_by_side, _grown, _perceptrons, _passed)
+        return [*(one for part in parts for one in part(scale)), *_refused()]
 
 
-def _refused(scale: float) -> list[Comparison]:
+def _refused() -> list[Comparison]:
     """What is beyond a limit, with the words that say so."""
     calls = [*_attacked(), *_trained(), *_rated(), *_tuned()]
-    return [refuses(call, words, f"{words}, {place}", scale) for place, (words, call) in enumerate(calls)]
+    return [refuses(call, words, f"{words}, {place}") for place, (words, call) in enumerate(calls)]
 
 
 def _attacked() -> list[Call]:

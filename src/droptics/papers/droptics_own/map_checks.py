@@ -114,15 +114,13 @@ def _other_least(scale: float) -> list[Comparison]:
     told_masked = induced(masked, known, law)
     wanted_masked = own + 0.3 / 0.7 / 4 * white.sum() ** 2
     found.append(compare(told_masked.value, "==", scale * wanted_masked, "masks on the inputs", 1e-8))
-    found.append(compare(float(_unknown(lambda: envelope(masked, known, law))), "==", scale, "no envelope is known"))
+    found.append(compare(float(_unknown(lambda: envelope(masked, known, law))), "==", 1.0, "no envelope is known"))
     bent = Moments(torch.diag(tensor([1.0, 1.0, 1.0, 2.0])), scaled.yx, scaled.yy)
     odd: Any = Bernoulli(0.4, 4)
     for call in (induced, envelope, equalize):
         told_bent = _unknown(lambda call=call: call(Autoencoder(normal(5, 4, 3)), bent, Bernoulli(0.4, 3)))
-        found.append(compare(float(told_bent), "==", scale, f"tied, not isotropic: {call.__name__}"))
-        found.append(
-            refuses(lambda call=call: call(TwoLayerLinear(steep, normal(4, 4, 3)), data, odd), "", "sizes", scale)
-        )
+        found.append(compare(float(told_bent), "==", 1.0, f"tied, not isotropic: {call.__name__}"))
+        found.append(refuses(lambda call=call: call(TwoLayerLinear(steep, normal(4, 4, 3)), data, odd), "", "sizes"))
     for call in (induced, envelope):
         single = Sample(normal(1, 9, 4).float(), normal(2, 9, 3).float())
         model = TwoLayerLinear(steep.float(), normal(4, 4, 3).float())
@@ -193,7 +191,7 @@ def _nothing(scale: float) -> list[Comparison]:
         (tensor([1.0, 2.0]), "one factor per hidden node"),
         ([tensor([1.0, 2.0, 3.0])] * 2, "one vector per hidden layer"),
     ):
-        found.append(refuses(lambda scales=scales: rescale(model, scales), words, words, scale))
+        found.append(refuses(lambda scales=scales: rescale(model, scales), words, words))
     blind = Moments(torch.diag(tensor([1.0, 2.0, 0.0])), data.yx * tensor([1.0, 1.0, 0.0]), data.yy)
     weights = normal(4, 3, 3)
     weights[:2, 1] = 0.0  # acts on the input without energy alone
@@ -231,8 +229,8 @@ def _conditions(scale: float) -> list[Comparison]:
     wanted = torch.stack([one / (odds[0] / 4 + odds[1] / 2), two / (odds[0] * odds[1] / 8)]) / lower - 1
     found.append(compare(gaps, "==", scale * wanted, "gaps by order"))
     uneven = Product([Bernoulli(tensor([0.3, 0.3, 0.3, 0.4]), 4), Bernoulli(0.5, 2)])
-    found.append(refuses(lambda: order_gaps(deep, data, uneven), "one rate per hidden layer", "", scale))
-    found.append(refuses(lambda: gap_condition(data, Block(0.3, 4, 2)), "one rate per hidden layer", "", scale))
+    found.append(refuses(lambda: order_gaps(deep, data, uneven), "one rate per hidden layer"))
+    found.append(refuses(lambda: gap_condition(data, Block(0.3, 4, 2)), "one rate per hidden layer"))
     return found
 
 
@@ -350,10 +348,8 @@ def _portraits(scale: float) -> list[Comparison]:
     found.append(compare(told.trajectories[:, 0], "==", scale * tensor([[0.5, -0.3]]), "starts"))
     found.append(compare(still.trajectories[:, 0], "==", scale * tensor([[1.8, 0.3], [-0.2, -1.5]]), "usual starts"))
     far = tensor([[50.0, 50.0]])
-    found.append(
-        refuses(lambda: portrait(known, Bernoulli(0.3, 2), far, steps=60, step_size=1.0), "diverges", "", scale)
-    )
-    found.append(refuses(lambda: portrait(known, Bernoulli(0.3, 3)), "masks two units", "", scale))
+    found.append(refuses(lambda: portrait(known, Bernoulli(0.3, 2), far, steps=60, step_size=1.0), "diverges"))
+    found.append(refuses(lambda: portrait(known, Bernoulli(0.3, 3)), "masks two units"))
     flat = Moments(torch.eye(2).double(), torch.diag(tensor([2.0, 1.2])), 5 * torch.eye(2).double())
     for drop, width in ((0.4, 2), (0.0, 2)):
         strength = drop / (1 - drop)
@@ -366,9 +362,7 @@ def _portraits(scale: float) -> list[Comparison]:
             slope = torch.cat([part.flatten() for part in gradient(point.model, flat, Bernoulli(drop, width))])
             found.append(compare(1 + slope, "==", scale, f"critical at {drop}", 1e-8))
     found.append(
-        refuses(
-            lambda: critical_points(Autoencoder, flat, Bernoulli(0.4, 2), limit=2), "more than 2 critical", "", scale
-        )
+        refuses(lambda: critical_points(Autoencoder, flat, Bernoulli(0.4, 2), limit=2), "more than 2 critical")
     )
     return found
 

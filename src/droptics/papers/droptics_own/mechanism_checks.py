@@ -69,9 +69,9 @@ def decided_verdicts(scale: float) -> list[Comparison]:
         told = compare(table, relation, np.array([2.5, 2.0]), precision=0.0)  # type: ignore[arg-type]
         found.append(same(told.left, worst, f"worst entry for {relation}", scale))
     found.append(compare(compare(table, "==", table).tolerance, "==", scale * 7e-9, "tolerance of a table"))
-    found.append(refuses(lambda: compare(table, "==", torch.ones(3)), "of one shape", "", scale))
-    found.append(refuses(lambda: compare([], "==", 1.0), "got none", "", scale))
-    found.append(refuses(lambda: compare("a", "==", 1.0), "left must be a number", "", scale))
+    found.append(refuses(lambda: compare(table, "==", torch.ones(3)), "of one shape"))
+    found.append(refuses(lambda: compare([], "==", 1.0), "got none"))
+    found.append(refuses(lambda: compare("a", "==", 1.0), "left must be a number"))
     found.append(same(str(compare(1.0, "<", 3.0, "less")), "less: 1 < 3", "a comparison in words", scale))
     found.append(same(str(compare(4.0, "<", 3.0)), "4 < 3   FAILS", "one that fails", scale))
     for changes, verdict in (
@@ -116,8 +116,8 @@ def decided_verdicts(scale: float) -> list[Comparison]:
             [item.id for item in select(given, ["other-thm1", "toy-thm1"])], ["other-thm1", "toy-thm1"], "by id", scale
         )
     )
-    found.append(refuses(lambda: select(given, ["toy-thm9"]), "did you mean toy-thm", "", scale))
-    found.append(refuses(lambda: select(given, None, "x"), "paper must be one of other, toy", "", scale))
+    found.append(refuses(lambda: select(given, ["toy-thm9"]), "did you mean toy-thm"))
+    found.append(refuses(lambda: select(given, None, "x"), "paper must be one of other, toy"))
     found.append(same(nearest("zzz", ["a", "b"]), "there are 2, such as a", "nothing near", scale))
     for bad, words in (
         ({"verdict": "slip"}, "without what shows it"),
@@ -127,7 +127,7 @@ def decided_verdicts(scale: float) -> list[Comparison]:
         ({"verdict": "not checked"}, "has no check"),
         ({"erratum": ERRATUM}, "has an erratum"),
     ):
-        found.append(refuses(lambda bad=bad: replace(BASE, **bad), words, "", scale))
+        found.append(refuses(lambda bad=bad: replace(BASE, **bad), words))
     return found
 
 
@@ -157,7 +157,7 @@ def written_pages(scale: float) -> list[Comparison]:
     found.append(
         same((values, [type(item) for item in values[:2]]), ([2.5, 3, [None, "x", True]], [float, int]), "plain", scale)
     )
-    found.append(refuses(lambda: plain_value({}), "got dict", "", scale))
+    found.append(refuses(lambda: plain_value({}), "got dict"))
     results = [decide(claim) for claim in (BASE, WRONG, SLIP, COND)]
     page = claims_page(results)
     heads = [block for block in page.split("\n\n") if block.startswith("#")]
@@ -218,10 +218,8 @@ def _engines(scale: float) -> list[Comparison]:
     found.append(same(engine("processes:3").workers, 3, "three processes", scale))  # type: ignore[attr-defined]
     found.append(same(engine("dask://host:1").address, "tcp://host:1", "a cluster", scale))  # type: ignore[attr-defined]
     for bad in ("processes:0", "processes:x", "dask://", "other"):
-        found.append(refuses(lambda bad=bad: engine(bad), "", f"no engine: {bad}", scale))
-        found.append(
-            refuses(lambda bad=bad: engine(bad), "positive" if bad[-1] == "0" else "engine must be", "", scale)
-        )
+        found.append(refuses(lambda bad=bad: engine(bad), "", f"no engine: {bad}"))
+        found.append(refuses(lambda bad=bad: engine(bad), "positive" if bad[-1] == "0" else "engine must be"))
     one, two = {"versions": {"x": "1"}, "hardware": {}}, {"versions": {"x": "2"}, "hardware": {}}
     counted = [(item["versions"]["x"], item["cells"]) for item in places([one, two, two])]
     found.append(same(counted, [("2", 2), ("1", 1)], "places by their cells", scale))

@@ -289,10 +289,10 @@ def stored_scans(scale: float) -> list[Comparison]:
             found.append(compare(mine.loss or 0.0, "==", scale * (theirs.loss or 0.0), f"loss, {name}"))
             found.append(compare(mine.paired_error or 0.0, "==", theirs.paired_error or 0.0, f"error, {name}"))
         found.append(compare(other.best, "==", first.best, f"best, {name}"))
-    found.append(compare(float(loaded.to_dict() == first.to_dict()), "==", scale, "all of it"))
+    found.append(compare(float(loaded.to_dict() == first.to_dict()), "==", 1.0, "all of it"))
     text = str(first)
     for point in first.points:
-        found.append(compare(float(f"{point.loss:.4g}" in text), "==", scale, f"loss at {point.rate} in the table"))
+        found.append(compare(float(f"{point.loss:.4g}" in text), "==", 1.0, f"loss at {point.rate} in the table"))
     net = copy.deepcopy(module)
     found.append(compare(len(first.apply(net)), "==", 0, "every site can be set"))
     found.append(compare(net[2].p, "==", first.rates["2"], "the rate is set"))

@@ -77,15 +77,15 @@ def module_files(scale: float) -> list[Comparison]:
             ({"path_name": "other_0"}, "not in weight_0"),
         ):
             (folder / "d.pt2").write_bytes(_changed(program, change))
-            found.append(refuses(lambda: read_program(folder / "d.pt2"), words, "", scale))
+            found.append(refuses(lambda: read_program(folder / "d.pt2"), words))
         (folder / "e.pt").write_bytes(_changed(script, {"torch.relu": "torch.save"}))
-        found.append(refuses(lambda: read_script(folder / "e.pt"), "not an operator on tensors", "", scale))
+        found.append(refuses(lambda: read_script(folder / "e.pt"), "not an operator on tensors"))
         torch.save({"x": torch.zeros(1).expand(5)}, folder / "f.pt")
-        found.append(refuses(lambda: read_state(folder / "f.pt"), "more entries than places", "", scale))
+        found.append(refuses(lambda: read_state(folder / "f.pt"), "more entries than places"))
         torch.save([torch.zeros(1)], folder / "f.pt")
-        found.append(refuses(lambda: read_state(folder / "f.pt"), "does not hold a state dict", "", scale))
+        found.append(refuses(lambda: read_state(folder / "f.pt"), "does not hold a state dict"))
         (folder / "f.pt").write_bytes(pickle.dumps({}))
-        found.append(refuses(lambda: read_state(folder / "f.pt"), "since torch 1.6", "", scale))
+        found.append(refuses(lambda: read_state(folder / "f.pt"), "since torch 1.6"))
     return found + _judged_parts(scale)
 
 
@@ -120,7 +120,7 @@ def _judged_parts(scale: float) -> list[Comparison]:
         ("torch.ops.inductor.x", False),
     ):
         call = functools.partial(check_operator, target, "here")
-        found.append(same(call(), target, target, scale) if good else refuses(call, f"calls {target}", "", scale))
+        found.append(same(call(), target, target, scale) if good else refuses(call, f"calls {target}"))
     tree = json.dumps([1, {"type": "builtins.dict", "context": '["a", 2]', "children_spec": []}])
     plain = {"sizes": [{"as_int": 3}], "name": "x_1", "metadata": {"y": "(bad)"}, "in_spec": tree, "as_float": "NaN"}
     wanted = plain | {"metadata": {}}
@@ -141,7 +141,7 @@ def _judged_parts(scale: float) -> list[Comparison]:
         found.append(
             same(judged()["expr_str"], expression, expression, scale)
             if good
-            else refuses(judged, "shape expression", f"refused: {expression}", scale)
+            else refuses(judged, "shape expression", f"refused: {expression}")
         )
     for bad, words in (
         ({"nonsense": 1}, "not one that is read"),
@@ -153,14 +153,14 @@ def _judged_parts(scale: float) -> list[Comparison]:
         ({"out_spec": json.dumps([1, {"type": None, "context": '["a b"]', "children_spec": []}])}, "not plain"),
         ({"name": "x" * 1001}, "where an identifier"),
     ):
-        found.append(refuses(lambda bad=bad: plain_graph(bad, "here"), words, "", scale))
+        found.append(refuses(lambda bad=bad: plain_graph(bad, "here"), words))
     check_pickle(pickle.dumps({"a": [1, 2, (3, "x")], "b": list(range(100))}), {}, "here")
     knot: Any = ()
     for _ in range(40):
         knot = (knot, knot)
-    found.append(refuses(lambda: check_pickle(pickle.dumps(knot), {}, "here"), "millions of values", "", scale))
-    found.append(refuses(lambda: check_pickle(pickle.dumps([1])[:-2], {}, "here"), "broken pickle", "", scale))
-    found.append(refuses(lambda: check_pickle(b"\x80\x02Nr\xff\xff\xff\x7f.", {}, "here"), "more memory", "", scale))
+    found.append(refuses(lambda: check_pickle(pickle.dumps(knot), {}, "here"), "millions of values"))
+    found.append(refuses(lambda: check_pickle(pickle.dumps([1])[:-2], {}, "here"), "broken pickle"))
+    found.append(refuses(lambda: check_pickle(b"\x80\x02Nr\xff\xff\xff\x7f.", {}, "here"), "more memory"))
     storage = io.BytesIO()
     torch.save({"w": torch.zeros(6)}, storage)
     with zipfile.ZipFile(storage) as archive:
@@ -168,11 +168,9 @@ def _judged_parts(scale: float) -> list[Comparison]:
         inner = archive.read(member)
     check_pickle(inner, {"0": 24}, "here")
     found.append(
-        refuses(
-            lambda: check_pickle(inner, {"0": 23}, "here"), "asks for 24 bytes of a storage that holds 23", "", scale
-        )
+        refuses(lambda: check_pickle(inner, {"0": 23}, "here"), "asks for 24 bytes of a storage that holds 23")
     )
-    return found + _judged_pages(scale)
+    return found + _judged_pages()
 
 
 def _page(kind: int, sizes: tuple[int, int], field: int, inner: dict[int, int]) -> bytes:
@@ -189,7 +187,7 @@ def _page(kind: int, sizes: tuple[int, int], field: int, inner: dict[int, int]) 
     return head + bytes([12]) + number(field) + parts + b"\0\0"
 
 
-def _judged_pages(scale: float) -> list[Comparison]:
+def _judged_pages() -> list[Comparison]:
     """Pages of Parquet columns whose headers agree with the footer, and some that do not."""
     found: list[Comparison] = []
     first = _page(0, (40, 10), 5, {1: 5, 2: 0}) + bytes(10)
@@ -223,5 +221,5 @@ def _judged_pages(scale: float) -> list[Comparison]:
             (lambda: judged(_page(2, (23, 0), 7, {1: 3, 2: 0}) + first, 5), "a dictionary of 3 values in 23 bytes"),
             (lambda: judged(_page(0, (1 << 29, 0), 5, {1: 5, 2: 0}), 5), "refused as a bomb"),
         ):
-            found.append(refuses(call, text, "", scale))
+            found.append(refuses(call, text))
     return found

@@ -105,15 +105,13 @@ def _exported(scale: float) -> list[Comparison]:
         found.append(compare(told(data.inputs), "==", scale * wanted, f"without biases, {name}"))
         found.append(same([told[0].out_features, told[2].in_features], [3, 3], "their sizes", scale))
     mixing = nn.Sequential(linear_head(4, 3, 4), nn.Softmax(-1), linear_head(5, 4, 2))
-    found.append(refuses(lambda: export(LastLayer.of(mixing), data, kept), "mixes units", "", scale))
+    found.append(refuses(lambda: export(LastLayer.of(mixing), data, kept), "mixes units"))
     alone = nn.Sequential(linear_head(4, 3, 5), nn.Unflatten(1, (1, 5)), nn.AvgPool1d(2), nn.Flatten())
     last = LastLayer.of(nn.Sequential(*alone, linear_head(6, 2, 2)))
-    found.append(refuses(lambda: export(last, data, kept[:2]), "no linear layer with 2 outputs", "", scale))
-    found.append(refuses(lambda: export(last, data, kept[:2], previous="0"), "does not run", "another layer", scale))
+    found.append(refuses(lambda: export(last, data, kept[:2]), "no linear layer with 2 outputs"))
+    found.append(refuses(lambda: export(last, data, kept[:2], previous="0"), "does not run", "another layer"))
     chain = nn.Sequential(linear_head(4, 3, 4), linear_head(5, 4, 4), nn.ReLU(), linear_head(6, 4, 2))
-    found.append(
-        refuses(lambda: export(LastLayer.of(chain), data, kept, previous="0"), "does not run", "too early", scale)
-    )
+    found.append(refuses(lambda: export(LastLayer.of(chain), data, kept, previous="0"), "does not run", "too early"))
     return found
 
 

@@ -95,11 +95,11 @@ def _densities(scale: float) -> list[Comparison]:
     heights = torch.tensordot(chances, torch.exp(-off.square() / 2) / (noises * math.sqrt(2 * math.pi)), 1)
     found.append(compare(own.pdf(values[11]), "==", scale * heights, "its density", 1e-9))
     for level in (0.0, 1.0, -0.1):
-        found.append(refuses(lambda level=level: density.quantile(level), "strictly between 0 and 1", "", scale))
+        found.append(refuses(lambda level=level: density.quantile(level), "strictly between 0 and 1"))
     for noise in (0.0, -1.0, math.inf):
-        found.append(refuses(lambda noise=noise: told.density(noise), "must be positive", f"noise {noise}", scale))
-    found.append(refuses(lambda: told.density(1e-6), "so small against outputs of range", "a tiny noise", scale))
-    found.append(refuses(lambda: told.interval(1.5, NOISE), "level", "no level", scale))
+        found.append(refuses(lambda noise=noise: told.density(noise), "must be positive", f"noise {noise}"))
+    found.append(refuses(lambda: told.density(1e-6), "so small against outputs of range", "a tiny noise"))
+    found.append(refuses(lambda: told.interval(1.5, NOISE), "level", "no level"))
     return found
 
 
@@ -125,7 +125,7 @@ def _tails(scale: float) -> list[Comparison]:
         wanted = -0.5 * far**2 - 0.5 * (2 * math.pi * spread).log()
         found.append(compare(answer.log_likelihood(targets, NOISE), "==", scale * wanted, f"normal, {far}", 1e-7))
     words = "targets have shape (3, 2) but the outputs (5, 2)"
-    found.append(refuses(lambda: log_density(told.mixture(), torch.zeros(3, 2), NOISE), words, "shapes", scale))
+    found.append(refuses(lambda: log_density(told.mixture(), torch.zeros(3, 2), NOISE), words, "shapes"))
     one = Density.of(told.mixture(), NOISE)
     found.append(compare(one.coefficients[..., 0].real, "==", scale, "all the mass"))
     return found
@@ -313,7 +313,7 @@ def _refused(scale: float) -> list[Comparison]:
             "at least two outputs",
         ),
     ):
-        found.append(refuses(call, words, f"refused, {name}", scale))
+        found.append(refuses(call, words, f"refused, {name}"))
     found.append(same(fails(lambda: predictive(linear, odd, coins, Closure())), 1.0, "no ReLU network", scale))
     listed = predictive(module, inputs, None, Enumerate(16))
     found.append(compare(listed.mean.cost, "==", scale * 16, "a short list"))

@@ -102,8 +102,8 @@ def _uneven(scale: float) -> list[Comparison]:
         large = every.clone()
         large[place] *= factor
         wrong = f"matrices[{place}] must have a finite squared norm"
-        found.append(refuses(lambda large=large: optimum_of_maps(large, Bernoulli(0.4, 3)), wrong, "", scale))
-        found.append(refuses(lambda large=large: optimum_of_maps(large, Bernoulli(rates, 3)), wrong, "", scale))
+        found.append(refuses(lambda large=large: optimum_of_maps(large, Bernoulli(0.4, 3)), wrong))
+        found.append(refuses(lambda large=large: optimum_of_maps(large, Bernoulli(rates, 3)), wrong))
     return found
 
 
@@ -147,9 +147,7 @@ def _in_place(scale: float) -> list[Comparison]:
             even = before.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True) / width
             norms = told.double().square().sum(-2)
             found.append(compare(norms, "==", scale * even.expand(norms.shape), f"norms, {name}", rough))
-    found.append(
-        refuses(lambda: equalize_columns_(torch.full((2, 2), 1e200, dtype=torch.float64)), "overflow", "", scale)
-    )
+    found.append(refuses(lambda: equalize_columns_(torch.full((2, 2), 1e200, dtype=torch.float64)), "overflow"))
     return found
 
 

@@ -128,7 +128,7 @@ def _sums(scale: float) -> list[Comparison]:
     law = Bernoulli(torch.cat([rates, top]), count + 2)
     found.append(compare(criterion(net, data, law, ClosedForm()).value, "==", scale * wanted, "2^23 outcomes"))
     words = "the exact criterion would sum 8.39e+06 mask outcomes, about "
-    found.append(refuses(lambda: criterion(net, data, law, ClosedForm(seconds=1e-12)), words, "too long", scale))
+    found.append(refuses(lambda: criterion(net, data, law, ClosedForm(seconds=1e-12)), words, "too long"))
     small = ReLUNet([normal(8, 3, 4), normal(9, 2, 3)], [normal(10, 3), normal(11, 2)])
     cut, some = [uniform(12, 4), uniform(13, 3)], sample(3, 5, 4, 2)
     pieces = penalty(small, some, Product([Bernoulli(cut[0], 4), Bernoulli(cut[1], 3)]))
@@ -216,7 +216,7 @@ def _trained(scale: float) -> list[Comparison]:
     found.append(compare(told_variance, "==", scale * wanted, "laws of runs side by side"))
     found.append(same(stacked((), True), None, "no law", scale))
     found.append(same(stacked(laws[:1], False), laws[0], "one law", scale))
-    found.append(refuses(lambda: stacked(laws, False), "masks holds 2 laws but the model has no leading", "", scale))
+    found.append(refuses(lambda: stacked(laws, False), "masks holds 2 laws but the model has no leading"))
     screen = _Screen()
     with contextlib.redirect_stderr(screen):
         train(net, data, Dropout(law), steps=3, step_size=0.01, progress=True)
@@ -287,9 +287,9 @@ def _read(scale: float, table: tuple[Any, Any, Any]) -> list[Comparison]:
     narrow: Odd = Frame([users, items])
     odd: Odd = 3
     bad = (users[:2], items[:2], [1.0, math.nan])
-    found.append(refuses(lambda: triple(narrow), "three columns (user, item, rating), got ['a', 'b']", "", scale))
-    found.append(refuses(lambda: triple(odd), "three arrays or a path, got int", "", scale))
-    found.append(refuses(lambda: triple(bad), "got 1 NaN or infinite values, the first at position 1", "", scale))
+    found.append(refuses(lambda: triple(narrow), "three columns (user, item, rating), got ['a', 'b']"))
+    found.append(refuses(lambda: triple(odd), "three arrays or a path, got int"))
+    found.append(refuses(lambda: triple(bad), "got 1 NaN or infinite values, the first at position 1"))
     path = DropoutCompletionCV((1, 2), [0.2, 0.5], holdout=0.3, estimator=DropoutCompletion(sweeps=2), seed=1)
     path.fit((users, items, values))
     axes = path.plot().axes[0]

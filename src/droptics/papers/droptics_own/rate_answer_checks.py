@@ -192,7 +192,7 @@ def _undivided(slopes: Tensor, scale: float) -> list[Comparison]:
         gram = signs.mT @ signs
         found.append(compare(gram, "==", scale * copies * torch.eye(number).double(), f"orthogonal, {number}"))
         found.append(compare(signs.sum(0), "==", 0.0, f"balanced, {number}"))
-    found.append(refuses(lambda: two_level(12), "at most 11", "", scale))
+    found.append(refuses(lambda: two_level(12), "at most 11"))
     runner: Any = _Known(0 * slopes, 0.0)
     places = [Place(name, "dropout", 0.5) for name in SITES]
     flat = [
@@ -259,8 +259,8 @@ def _undivided(slopes: Tensor, scale: float) -> list[Comparison]:
     for patterns, names in ((["t*", "o*"], ["one", "two", "three"]), (["*o*", "f*"], ["one", "two", "four"])):
         found.append(same([one.name for one in chosen(places, patterns)], names, f"sites of {patterns}", scale))
     found.append(same(len(chosen(places, None)), 4, "all sites", scale))
-    found.append(refuses(lambda: grouped(places, ["x*"]), "groups: no site fits the pattern 'x*'", "", scale))
-    found.append(refuses(lambda: chosen(places, ["x*"]), "sites: no site fits 'x*'", "", scale))
+    found.append(refuses(lambda: grouped(places, ["x*"]), "groups: no site fits the pattern 'x*'"))
+    found.append(refuses(lambda: chosen(places, ["x*"]), "sites: no site fits 'x*'"))
     return found
 
 
@@ -284,9 +284,9 @@ def told_answers(scale: float) -> list[Comparison]:
         target = told.save(Path(name) / "rates.json")
         found.append(same(Rates.load(target), told, "from a file", scale))
         target.write_text("{", encoding="utf-8")
-        found.append(refuses(lambda: Rates.load(target), "is no JSON", "", scale))
-    found.append(refuses(lambda: Rates.from_dict(content | {"schema": 0}), "schema 1", "", scale))
-    found.append(refuses(lambda: Rates.from_dict({"schema": 1}), "is not what Rates.to_dict gave", "", scale))
+        found.append(refuses(lambda: Rates.load(target), "is no JSON"))
+    found.append(refuses(lambda: Rates.from_dict(content | {"schema": 0}), "schema 1"))
+    found.append(refuses(lambda: Rates.from_dict({"schema": 1}), "is not what Rates.to_dict gave"))
     text = str(told)
     first, gap, split = told.points[0], told.gap, told.split
     assert gap is not None
@@ -313,7 +313,7 @@ def told_answers(scale: float) -> list[Comparison]:
     ridge, chooses = DropoutRidge(0.1), DropoutRidgeCV()
     found.append(same((told.apply(ridge), ridge.drop), ([], 0.3), "an estimator", scale))
     found.append(same((told.apply(chooses), list(chooses.drops or [])), ([], [0.3]), "one that chooses", scale))
-    found.append(refuses(lambda: told.apply(3), "module must be an nn.Module, got int", "", scale))
+    found.append(refuses(lambda: told.apply(3), "module must be an nn.Module, got int"))
     net = nn.ModuleDict({name: nn.Dropout(0.5) for name in ("one", "two", "three")})
     found.append(same(told.apply(net), ["four"], "sites that are not there", scale))
     rates = [net[name].p for name in ("one", "two", "three")]

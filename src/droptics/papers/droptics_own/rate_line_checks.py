@@ -175,7 +175,7 @@ def _examples(scale: float) -> list[Comparison]:
     numbers = [whole.count, joined.count, ragged.count, whole.steps(4), ragged.steps(4), whole.units, ragged.units]
     found.append(compare(numbers, "==", tensor([11.0, 11, 11, 3, 2, 11, 11]) * scale, "counts"))
     flags = [whole.joined, joined.joined, not ragged.joined]
-    found.append(compare(tensor([float(one) for one in flags]), "==", scale, "joined"))
+    found.append(compare(tensor([float(one) for one in flags]), "==", 1.0, "joined"))
     found.append(compare(joined.parts[0].arguments[0], "==", scale * X, "joined in order"))
     for size, wanted in ((4, [4, 3]), (11, [11]), (20, [11]), (10, [10, 1])):
         found.append(compare(whole.sizes(size), "==", tensor([float(one) for one in wanted]) * scale, f"sizes, {size}"))
@@ -289,7 +289,7 @@ def _designs(scale: float) -> list[Comparison]:
     best = min(means + [float(copies_of.losses(one, [1, 2]).mean()) for one in path(dict(told_effects), groups, 0.4)])
     reached = float(copies_of.losses(rates, [1, 2]).mean())
     found.append(compare(reached, "==", scale * best, "the best of the path and of the design"))
-    found.append(compare(float(split.kept), "==", scale, "it is kept"))
+    found.append(compare(float(split.kept), "==", 1.0, "it is kept"))
     gain = (copies_of.losses(tied, [7, 8]) - copies_of.losses(rates, [7, 8])).mean()
     found.append(compare(split.difference or 0.0, "==", scale * gain, "its gain on fresh seeds"))
     found.append(compare(len(points), "==", scale * (4 + 4 + 2), "points told"))

@@ -38,7 +38,7 @@ def ratings_in_full(scale: float) -> list[Comparison]:
         *_lists(scale),
         *_fits(scale),
         *_paths(scale),
-        *_headers(scale),
+        *_headers(),
     ]
 
 
@@ -98,7 +98,7 @@ def _sources(scale: float) -> list[Comparison]:
                 by_item = {(u, i): v for (i, u), v in _listed(data.by_item, data.items, data.users).items()}
                 for order, kept in (("users", by_user), ("items", by_item)):
                     same = float(kept.keys() == pairs.keys())
-                    found.append(compare(same, "==", scale, f"pairs by {order}, {name}, {memory}"))
+                    found.append(compare(same, "==", 1.0, f"pairs by {order}, {name}, {memory}"))
                     if same:
                         off = [kept[pair] - (value - mean) for pair, value in pairs.items()]
                         found.append(compare(off, "==", 0.0, f"values by {order}, {name}, {memory}", 1e-12))
@@ -396,7 +396,7 @@ def _paths(scale: float) -> list[Comparison]:
     return found
 
 
-def _headers(scale: float) -> list[Comparison]:
+def _headers() -> list[Comparison]:
     """Which lines are headers, which columns are meant, and which ids are numbers: a table of cases."""
     found: list[Comparison] = []
     cases: tuple[tuple[str, str, Any, list[tuple[str, str, float]] | None], ...] = (
@@ -443,5 +443,5 @@ def _headers(scale: float) -> list[Comparison]:
                     ]
                 except ValueError:
                     told = None
-                found.append(compare(float(told == wanted), "==", scale, f"{name}, {size}: {told}"))
+                found.append(compare(float(told == wanted), "==", 1.0, f"{name}, {size}: {told}"))
     return found

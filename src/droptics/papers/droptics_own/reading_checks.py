@@ -160,7 +160,7 @@ def _sites(scale: float) -> list[Comparison]:
         if kind in ("alpha", "by hand", "mixing", "telling", "telling of many", "whole"):
             found.append(same(words.startswith("Monte Carlo, 8 masks, no control"), True, f"drawn, {kind}", scale))
             text = f"besides its head this module is random at {', '.join(drawing) or 'masks written by hand'}, more"
-            found.append(refuses(lambda kind=kind: predictive(Kinds(kind), inputs), text, f"listed, {kind}", scale))
+            found.append(refuses(lambda kind=kind: predictive(Kinds(kind), inputs), text, f"listed, {kind}"))
     found.append(same(predictive(Kinds("none"), inputs).mean.method, "closed form: nothing is random", "none", scale))
     kept, chances = every_coin([0.25] * 8)
     module = Kinds("twice")

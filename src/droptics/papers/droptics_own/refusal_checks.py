@@ -78,7 +78,7 @@ def refused_arguments(scale: float) -> list[Comparison]:
         ("fitted", lambda: DropoutRegressor().predict(normal(1, 2, 3).numpy())),
         ("rows", lambda: Entries(torch.tensor([5]), torch.tensor([0]), torch.ones(1), (2, 2))),
     ]
-    found = [refuses(call, word, f"refused: {word}, {place}", scale) for place, (word, call) in enumerate(calls)]
+    found = [refuses(call, word, f"refused: {word}, {place}") for place, (word, call) in enumerate(calls)]
     return found + _inverses(scale)
 
 
@@ -89,7 +89,7 @@ def _inverses(scale: float) -> list[Comparison]:
         root = normal(size, size, size)
         square = root @ root.mT / size + torch.eye(size).double()
         told = square.clone()
-        found.append(compare(float(invert(told)), "==", scale, f"positive definite, {size}"))
+        found.append(compare(float(invert(told)), "==", 1.0, f"positive definite, {size}"))
         inverse = torch.linalg.inv(square)
         found.append(compare(told.tril(), "==", scale * inverse.tril(), f"inverse, {size}", precision=1e-10))
         found.append(compare(told.triu(1), "==", square.triu(1), f"what lies above, {size}"))
@@ -113,8 +113,8 @@ def _inverses(scale: float) -> list[Comparison]:
         options: dict[str, Any] = {"drop": 0.3, "sweeps": 2, "checkpoint": path}
         DropoutCompletion(2, **options).fit((users, items, values))
         wider = DropoutCompletion(3, **options)
-        found.append(refuses(lambda: wider.fit((users, items, values)), "another width", "", scale))
+        found.append(refuses(lambda: wider.fit((users, items, values)), "another width"))
         others = DropoutCompletion(2, **options)
-        found.append(refuses(lambda: others.fit((users, items + 1, values)), "of other ratings", "", scale))
-    found.append(compare(float(Squared() == Squared()), "==", scale, "losses are values"))
+        found.append(refuses(lambda: others.fit((users, items + 1, values)), "of other ratings"))
+    found.append(compare(float(Squared() == Squared()), "==", 1.0, "losses are values"))
     return found

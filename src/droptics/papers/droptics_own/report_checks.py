@@ -50,7 +50,7 @@ def told_reports(scale: float) -> list[Comparison]:
     report = audit(module, data, rates=(0.3, 0.5), budget=60)
     for name, one in (("deep", report), ("narrow", _narrow())):
         again = Report.from_json(one.to_json())
-        found.append(compare(float(again.to_dict() == json.loads(one.to_json())), "==", scale, f"restored, {name}"))
+        found.append(compare(float(again.to_dict() == json.loads(one.to_json())), "==", 1.0, f"restored, {name}"))
         for mine, theirs in zip(again.sites, one.sites, strict=True):
             if mine.penalty is not None and theirs.penalty is not None:
                 found.append(
@@ -68,7 +68,7 @@ def told_reports(scale: float) -> list[Comparison]:
         shares = sum(item.share or 0.0 for item in report.sites if item.site.name in group.names)
         found.append(compare(group.share or 0.0, "==", scale * shares, f"share of {group.place}"))
         text = number_text(group.penalty)
-        found.append(compare(float(text in re.sub(r"\s+", " ", report.text(400))), "==", scale, f"{text} in the table"))
+        found.append(compare(float(text in re.sub(r"\s+", " ", report.text(400))), "==", 1.0, f"{text} in the table"))
     heat = heat_map(content)
     assert heat is not None
     found.append(
@@ -105,8 +105,8 @@ def drawn_reports(scale: float) -> list[Comparison]:
         "curve": ", ".join(f"{point.training_loss:.4g} at {point.rate:g}" for point in site.curve),
     }
     for name, wanted in words.items():
-        found.append(compare(float(any(wanted in one for one in drawn.values())), "==", scale, f"{name} drawn"))
-        found.append(compare(float(wanted in page), "==", scale, f"{name} on the page"))
+        found.append(compare(float(any(wanted in one for one in drawn.values())), "==", 1.0, f"{name} drawn"))
+        found.append(compare(float(wanted in page), "==", 1.0, f"{name} on the page"))
     curve = next(one for caption, one in drawn.items() if caption.startswith("Error of"))
     points = [tuple(map(float, pair.split(","))) for pair in re.findall(r'polyline points="([^"]*)"', curve)[0].split()]
     rates, errors = list(site.rate_choice.rates), list(site.rate_choice.errors)
@@ -126,7 +126,7 @@ def drawn_reports(scale: float) -> list[Comparison]:
     names = [f"layer.{i}.drop" for i in (0, 1, 2, 5)] + ["head", "a.1.b.2", "a.3.b.4"]
     lines = compact(names)
     spoken = lines == ["layer.{0-2,5}.drop", "head", "a.1.b.2", "a.3.b.4"]
-    found.append(compare(float(spoken), "==", scale, f"names in few lines: {lines}"))
+    found.append(compare(float(spoken), "==", 1.0, f"names in few lines: {lines}"))
     return found
 
 

@@ -168,7 +168,7 @@ def _complexities(scale: float) -> list[Comparison]:
     law = Sample(tensor([[1.0, 0.0], [-1.0, 0.0]]), torch.zeros(2).double())
     found.append(compare(measured_rademacher(data, population=law).value, ">", 0.0, "within the span"))
     beyond = Sample(tensor([[1.0, 1e-6], [2.0, 0.0]]), torch.zeros(2).double())
-    found.append(refuses(lambda: measured_rademacher(beyond, population=law), "must span the data", "", scale))
+    found.append(refuses(lambda: measured_rademacher(beyond, population=law), "must span the data"))
     return found
 
 
@@ -227,9 +227,9 @@ def _criteria(scale: float) -> list[Comparison]:
         found.append(compare(sums, "==", scale * later.sum(1), f"next labels, {axis}"))
         found.append(compare(weights, "==", scale * (marks[:, 1:] != IGNORED).sum(1), f"how many, {axis}"))
     for bad in ((outputs, targets[:, :3]), (outputs, targets[:5])):
-        found.append(refuses(lambda bad=bad: parts(Squared(), *bad), "targets have shape", "", scale))
-    found.append(refuses(lambda: parts(lambda out: out, outputs, targets), "must be a function", "", scale))  # type: ignore[misc,arg-type]
-    found.append(refuses(lambda: parts(lambda *_: 3.0, outputs, targets), "must return a tensor", "", scale))  # type: ignore[arg-type]
+        found.append(refuses(lambda bad=bad: parts(Squared(), *bad), "targets have shape"))
+    found.append(refuses(lambda: parts(lambda out: out, outputs, targets), "must be a function"))  # type: ignore[misc,arg-type]
+    found.append(refuses(lambda: parts(lambda *_: 3.0, outputs, targets), "must return a tensor"))  # type: ignore[arg-type]
     return found
 
 

@@ -116,7 +116,7 @@ def _ranks(scale: float) -> list[Comparison]:
     tiny = X * tensor([1.0, 1e-170, 1.0])
     words = "must have mean squares of at least"
     moment = tiny.mT @ tiny / 40
-    found.append(refuses(lambda: check_energies(moment, tiny, None, "inputs"), words, "lost energies", scale))
+    found.append(refuses(lambda: check_energies(moment, tiny, None, "inputs"), words, "lost energies"))
     rest = tiny.clone()
     rest[2:, 1] = 1e-170
     rest[:2, 1] = 0.0
@@ -202,7 +202,7 @@ def _layers(scale: float) -> list[Comparison]:
     found.append(compare(net.outputs(X), "==", scale * X @ V @ U.mT, "no masks"))
     words = "multipliers"
     relu = ReLUNet([normal(5, 3, 2), normal(6, 2, 3)])
-    found.append(refuses(lambda: relu.outputs(X[:, :2], torch.ones(4).double()), words, "", scale))
+    found.append(refuses(lambda: relu.outputs(X[:, :2], torch.ones(4).double()), words))
     module, inputs = _Stack(), normal(7, 3, 2)
     for wanted_rate, value in ((0.0, inputs), (None, torch.tanh(inputs)), (0.5, torch.tanh(inputs))):
         told, _ = watched(module, lambda: module(inputs), lambda *_, w=wanted_rate: w, layers={"mine": 0.5})

@@ -92,7 +92,7 @@ def runs(scale: float) -> list[Comparison]:
     ):
         found.append(same(_tensor(result) is inputs, True, f"outputs: {name}", scale))
     for result in ((), torch.tensor(1.0), "text", None):
-        found.append(refuses(lambda result=result: _tensor(result), "a tensor with one row per example", "", scale))
+        found.append(refuses(lambda result=result: _tensor(result), "a tensor with one row per example"))
     return found + _inputs(scale, inputs)
 
 
@@ -108,10 +108,10 @@ def _inputs(scale: float, inputs: Tensor) -> list[Comparison]:
             found.append(compare(part, "==", scale * own[[3, 0]], f"some of a {name}"))
         found.append(same(count_of(many), 5, f"count of a {name}", scale))
     for bad in ((), {}, inputs[:0], (inputs, torch.tensor(1.0)), ("a",)):
-        found.append(refuses(lambda bad=bad: tensors_of(bad), "inputs must be a tensor (examples, ...)", "", scale))
+        found.append(refuses(lambda bad=bad: tensors_of(bad), "inputs must be a tensor (examples, ...)"))
     one = nn.Module()
     one.forward = lambda value: value[:1]
-    found.append(refuses(lambda: read_module(one, inputs), "returns 1 rows for 2 examples", "too few rows", scale))
+    found.append(refuses(lambda: read_module(one, inputs), "returns 1 rows for 2 examples", "too few rows"))
     return found
 
 

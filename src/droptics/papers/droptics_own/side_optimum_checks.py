@@ -39,7 +39,7 @@ def _optima(scale: float) -> list[Comparison]:
     found.append(compare(other.U @ other.U.mT, "==", scale * best.model.matrix(), "a turned tied optimum", 1e-9))
     again = float(risk(other, even)) + float(penalty(other, even, law))
     found.append(compare(again, "==", scale * best.objective, "is as good", 1e-9))
-    found.append(refuses(lambda: optimal_factors(best, None, tensor([2.0, 1.0, 1.0, 1.0])), "+1 or -1", "", scale))
+    found.append(refuses(lambda: optimal_factors(best, None, tensor([2.0, 1.0, 1.0, 1.0])), "+1 or -1"))
     # the eigenvalues of the symmetric part, all ranks and supports, give the least
     values = torch.linalg.eigvalsh((even.yx + even.yx.mT) / 3.4).flip(0)
     odds, least = 0.3 / 0.7 / 4, math.inf
@@ -69,9 +69,7 @@ def _optima(scale: float) -> list[Comparison]:
     found.append(compare(bounds[0].bound, "==", scale * float((spectrum - kept).square().sum() + own), "by hand", 1e-9))
     mixed = Product([Block(0.3, 7, 7), Bernoulli(0.2, 2), Bernoulli(0.2, 1)])
     found.append(
-        refuses(
-            lambda: certify(net, Sample(normal(9, 12, 3), targets), mixed), "a law of its last hidden layer", "", scale
-        )
+        refuses(lambda: certify(net, Sample(normal(9, 12, 3), targets), mixed), "a law of its last hidden layer")
     )
     for objective, bound, words in (
         (1.0, 1.0 - 1e-10, None),
@@ -83,9 +81,7 @@ def _optima(scale: float) -> list[Comparison]:
         found.append(same(one.certified, words is None, f"certified, {bound}", scale))
     windows = action(SlidingBlock.matching(0.3, 8, 3))
     found.append(same((windows.least_rate, float(windows.nuclear)), (0.0, 0.0), "windows have no rate", scale))
-    found.append(
-        refuses(lambda: optimum(ReLUNet, even, law), "no optimum is known for ReLUNet; families with one: A", "", scale)
-    )
+    found.append(refuses(lambda: optimum(ReLUNet, even, law), "no optimum is known for ReLUNet; families with one: A"))
     return found
 
 

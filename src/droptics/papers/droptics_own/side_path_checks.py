@@ -99,11 +99,9 @@ def _deep(scale: float) -> list[Comparison]:
         refuses(
             lambda: penalty(deep, moments(1, 2, 3), wide),
             "Product([law of size 2, law of size 2]); Block with",
-            "",
-            scale,
         ),
-        refuses(lambda: penalty(deep, moments(1, 2, 3), wide), "use Enumerate(limit=2) or MonteCarlo()", "", scale),
-        refuses(lambda: penalty(deep, moments(1, 2, 3), Gaussian(0.3, 4)), "layers; use MonteCarlo()", "", scale),
+        refuses(lambda: penalty(deep, moments(1, 2, 3), wide), "use Enumerate(limit=2) or MonteCarlo()"),
+        refuses(lambda: penalty(deep, moments(1, 2, 3), Gaussian(0.3, 4)), "layers; use MonteCarlo()"),
     ]
     return found
 
@@ -213,7 +211,7 @@ def _chosen(scale: float) -> list[Comparison]:
         (lambda: penalty(three(40), classes, sliding, bounded, CrossEntropy()), "SlidingBlock is not known to fall"),
         (lambda: penalty(factors, cells, coins, bounded, Logistic()), "data must be a Sample for Logistic"),
     ):
-        found.append(refuses(call, words, "", scale))
+        found.append(refuses(call, words))
     return found
 
 
@@ -252,8 +250,6 @@ def _open(scale: float) -> list[Comparison]:
     huge = TwoLayerLinear((1e30 * model.U).float(), model.V.float())
     single = Sample(X.float(), Y.float())
     found.append(
-        refuses(
-            lambda: penalty(huge, single, Bernoulli(0.3, 4), MonteCarlo(100)), "too large for torch.float32", "", scale
-        )
+        refuses(lambda: penalty(huge, single, Bernoulli(0.3, 4), MonteCarlo(100)), "too large for torch.float32")
     )
     return found

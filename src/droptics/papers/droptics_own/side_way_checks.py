@@ -156,9 +156,7 @@ def _sampled(scale: float) -> list[Comparison]:
         found.append(compare(told.lower, "<=", exact, f"interval, {name}"))
         found.append(compare(told.upper, ">=", exact, f"interval from above, {name}"))
         words = "one independent law per masked layer"
-        found.append(
-            refuses(lambda data=data, loss=loss: penalty(net, data, law, ClosedForm(), loss), words, "", scale)
-        )
+        found.append(refuses(lambda data=data, loss=loss: penalty(net, data, law, ClosedForm(), loss), words))
     return found
 
 

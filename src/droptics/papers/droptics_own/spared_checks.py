@@ -61,7 +61,7 @@ def _batches(scale: float) -> list[Comparison]:
     found.append(compare(((turn.mT * single) @ turn).diagonal(), "==", scale * even, "its diagonal", 1e-5))
     off = even + 2e-6
     found.append(compare(schur_horn(single, off).square().sum(0), "==", scale, "off by its rounding", 1e-5))
-    found.append(refuses(lambda: schur_horn(single.double(), off.double()), "majorized", "", scale))
+    found.append(refuses(lambda: schur_horn(single.double(), off.double()), "majorized"))
     return found
 
 
@@ -76,7 +76,7 @@ def _turned(scale: float) -> list[Comparison]:
         found.append(compare((turn.mT * values @ turn).diagonal(), "==", scale * wanted, f"diagonal, {seed}", 1e-13))
     for diagonal in ([1.9, 1.0], [2.0, 1.1], [2.1, 0.9]):  # less in all, more in all, more at the top
         told = partial(schur_horn, tensor([2.0, 1.0]), tensor(diagonal))
-        found.append(refuses(told, "majorized", f"diagonal {diagonal}", scale))
+        found.append(refuses(told, "majorized", f"diagonal {diagonal}"))
     return found
 
 
@@ -106,9 +106,9 @@ def _masses(scale: float) -> list[Comparison]:
     assert isinstance(best.model, Autoencoder)
     found.append(compare(signed.U, "==", scale * plain.U * signs, "signs of a tied network"))
     found.append(compare(plain.U @ plain.U.mT, "==", scale * best.model.U @ best.model.U.mT, "its map"))
-    found.append(refuses(lambda: optimal_factors(best, torch.eye(2).double()), "rotation", "", scale))
-    found.append(refuses(lambda: optimal_factors(best, turn[:, :2]), "rotation (columns)", "", scale))
-    found.append(refuses(lambda: optimal_factors(best, turn, signs[:2]), "scales", "", scale))
+    found.append(refuses(lambda: optimal_factors(best, torch.eye(2).double()), "rotation"))
+    found.append(refuses(lambda: optimal_factors(best, turn[:, :2]), "rotation (columns)"))
+    found.append(refuses(lambda: optimal_factors(best, turn, signs[:2]), "scales"))
     return found
 
 

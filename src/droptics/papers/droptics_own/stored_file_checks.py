@@ -70,13 +70,11 @@ def _streams(scale: float) -> list[Comparison]:
             same(way(Bounded(io.BytesIO(content), HERE, len(content))), content, f"up to the limit: {name}", scale)
         )
         words = f"unpacks to more than {len(content) - 1:,} bytes"
-        found.append(
-            refuses(lambda way=way: way(Bounded(io.BytesIO(content), HERE, len(content) - 1)), words, name, scale)
-        )
+        found.append(refuses(lambda way=way: way(Bounded(io.BytesIO(content), HERE, len(content) - 1)), words, name))
     stream = Bounded(io.BytesIO(content), HERE, 999)
     found.append(same((stream.readline(1), stream.readline(None), stream.tell()), (b"0", b"\n", 2), "pieces", scale))
     found.append(same((stream.seek(-3, 2), stream.read(9)), (len(content) - 3, b"99\n"), "from the end", scale))
-    found.append(refuses(lambda: stream.read((1 << 24) + 1), "asks for a piece of 16,777,217 bytes", "", scale))
+    found.append(refuses(lambda: stream.read((1 << 24) + 1), "asks for a piece of 16,777,217 bytes"))
     found.append(same((stream.readable(), stream.seekable()), (True, True), "what it can", scale))
     return found
 
@@ -114,7 +112,7 @@ def _archives(scale: float) -> list[Comparison]:
             with mock.patch.object(limits, "FREE", 119_000), mock.patch.object(limits, "RATIO", 1):
                 words = "would unpack to 120,000 bytes"  # the third is not read
                 large = partial(unpack, packed, root / "all", lambda member: member != "two")
-                found.append(refuses(large, words, f"together, {mode}", scale))
+                found.append(refuses(large, words, f"together, {mode}"))
         plain = root / "plain.zip"
         with zipfile.ZipFile(plain, "w", zipfile.ZIP_DEFLATED) as zipped:
             for member, content in contents.items():
@@ -122,7 +120,7 @@ def _archives(scale: float) -> list[Comparison]:
         with mock.patch.object(limits, "FREE", 119_000), mock.patch.object(limits, "RATIO", 1):
             found.append(same(len(unpack(plain, root / "z", lambda member: member != "three")), 2, "a zip", scale))
             words = "would unpack to 122,560 bytes"
-            found.append(refuses(lambda: unpack(plain, root / "y", lambda _: True), words, "all of a zip", scale))
+            found.append(refuses(lambda: unpack(plain, root / "y", lambda _: True), words, "all of a zip"))
     return found
 
 
@@ -158,14 +156,14 @@ def _downloads(scale: float) -> list[Comparison]:
             lambda: jester(root),
             lambda: movielens("ml-1m", root),
         ):
-            found.append(refuses(empty, "no file", "nothing there", scale))
+            found.append(refuses(empty, "no file", "nothing there"))
         found += _sheets(root, scale)
     size = PROFILES["ml-100k"]
     planted = planted_ratings("ml-100k", 2, seed=3)
     told_size = [len(planted), int(planted.users.max()) < size[0], int(planted.items.max()) < size[1]]
     found.append(same(told_size, [size[2], True, True], "a set by its name", scale))
     for odd in ((0, 9, 3), (9, 0, 3), (9, 9, 0)):
-        found.append(refuses(lambda odd=odd: planted_ratings(odd), "must be", f"sizes {odd}", scale))
+        found.append(refuses(lambda odd=odd: planted_ratings(odd), "must be", f"sizes {odd}"))
     return found
 
 
@@ -199,8 +197,6 @@ def _fetched(root: Path, scale: float) -> list[Comparison]:
             refuses(
                 lambda: movielens("ml-10m", root / "fresh", download=True),
                 "holds no ml-10M100K/ratings.dat",
-                "",
-                scale,
             )
         )
 
@@ -231,9 +227,9 @@ def _sheets(root: Path, scale: float) -> list[Comparison]:
     told_jokes = [*jokes.users.tolist(), *jokes.items.tolist(), *jokes.values.tolist()]
     found.append(same(told_jokes, [0, 0, 1, 0, 2, 2, 1.5, -3.0, 0.25], "a sheet", scale))
     with mock.patch.dict(sys.modules, {"xlrd": SimpleNamespace()}):
-        found.append(refuses(lambda: jester(root), "cannot be read as a spreadsheet", "", scale))
+        found.append(refuses(lambda: jester(root), "cannot be read as a spreadsheet"))
     with mock.patch.dict(sys.modules, {"xlrd": None}):
-        found.append(refuses(lambda: jester(root), "needs xlrd", "", scale))
+        found.append(refuses(lambda: jester(root), "needs xlrd"))
     return found
 
 
@@ -274,7 +270,7 @@ def _programs(scale: float) -> list[Comparison]:
         ({}, no_tensor),
         (None, no_tensor),
     ):
-        found.append(refuses(lambda meta=meta: _reach(meta, "here"), words, f"refused, {words}", scale))
+        found.append(refuses(lambda meta=meta: _reach(meta, "here"), words, f"refused, {words}"))
     entry = {"use_pickle": False, "path_name": "weight_0", "is_param": True, "tensor_meta": _meta((2, 3), (3, 1))}
     table = {"config": {"a": entry, "b": entry | {"is_param": False, "tensor_meta": _meta((2, 3), (10, 1))}}}
     kept, least = _payloads(table, "weight_", HERE)
@@ -288,7 +284,7 @@ def _programs(scale: float) -> list[Comparison]:
         ({"config": []}, "a table of its tensors is missing"),
         ([], "a table of its tensors is missing"),
     ):
-        found.append(refuses(lambda odd=odd: _payloads(odd, "weight_", HERE), words, f"refused, {words}", scale))
+        found.append(refuses(lambda odd=odd: _payloads(odd, "weight_", HERE), words, f"refused, {words}"))
     for code, words in (
         ("x = torch.relu(y)\nz = ops.aten.relu(y)\nw = torch.CONST", ""),
         ("x = torch.load(y)", "is not an operator"),
@@ -298,7 +294,7 @@ def _programs(scale: float) -> list[Comparison]:
         ("x = (", "is not TorchScript"),
     ):
         if words:
-            found.append(refuses(lambda code=code: _check_script(code.encode(), "here"), words, code, scale))
+            found.append(refuses(lambda code=code: _check_script(code.encode(), "here"), words, code))
         else:
             _check_script(code.encode(), "here")
             found.append(same(words, "", "a plain script", scale))
@@ -307,7 +303,7 @@ def _programs(scale: float) -> list[Comparison]:
     for exponent, words in (("Integer(2)", ""), ("Integer(-1)", ""), ("Integer(5)", "refused"), ("s0", "refused")):
         power = {"expr_str": f"Pow(Symbol('s0'), {exponent})"}
         if words:
-            found.append(refuses(lambda power=power: plain_graph(power, "here"), "shape expression", exponent, scale))
+            found.append(refuses(lambda power=power: plain_graph(power, "here"), "shape expression", exponent))
         else:
             found.append(same(plain_graph(power, "here"), power, f"the power {exponent}", scale))
     with tempfile.TemporaryDirectory() as name:
@@ -318,7 +314,7 @@ def _programs(scale: float) -> list[Comparison]:
         found.append(compare(state["v"], "==", scale * weights[1:, :2], "a part of a tensor"))
         found.append(same((is_script(path), is_script(Path(name) / "none")), (False, False), "no script", scale))
         torch.save({"w": torch.ones(1).expand(9)}, path)
-        found.append(refuses(lambda: read_state(path), "more entries than places", "", scale))
+        found.append(refuses(lambda: read_state(path), "more entries than places"))
         path.write_bytes(gzip.compress(b"x"))
-        found.append(refuses(lambda: read_state(path), "is not a file of torch.save", "", scale))
+        found.append(refuses(lambda: read_state(path), "is not a file of torch.save"))
     return found

@@ -73,9 +73,7 @@ def headers(scale: float) -> list[Comparison]:
     for cut in range(len(content)):
         if cut % 7 == 0 or cut > len(content) - 3:
             words = "reaches out of its column"
-            found.append(
-                refuses(lambda cut=cut: _Headers(io.BytesIO(content), HERE, cut).struct(), words, "cut", scale)
-            )
+            found.append(refuses(lambda cut=cut: _Headers(io.BytesIO(content), HERE, cut).struct(), words, "cut"))
     deep: list[tuple[int, str, Any]] = [(1, "i32", 5)]
     for depth in range(6):
         if depth == 4:
@@ -86,15 +84,15 @@ def headers(scale: float) -> list[Comparison]:
         deep = [(1, "struct", deep)]
     too_deep = _written(deep)
     what = "holds what none holds"
-    found.append(refuses(lambda: _Headers(io.BytesIO(too_deep), HERE, 999).struct(), what, "too deep", scale))
-    found.append(refuses(lambda: _Headers(io.BytesIO(b"\x19\x00"), HERE, 2).struct(), what, "a list", scale))
+    found.append(refuses(lambda: _Headers(io.BytesIO(too_deep), HERE, 999).struct(), what, "too deep"))
+    found.append(refuses(lambda: _Headers(io.BytesIO(b"\x19\x00"), HERE, 2).struct(), what, "a list"))
     for length, ends in ((9, True), (10, False)):
         endless = io.BytesIO(b"\x16" + b"\x80" * length + b"\x01\x00")
         if ends:
             found.append(same(_Headers(endless, HERE, 99).struct(), {1: 1 << 62}, "nine bytes and one", scale))
         else:
             words = "a number without end"
-            found.append(refuses(lambda at=endless: _Headers(at, HERE, 99).struct(), words, "no end", scale))
+            found.append(refuses(lambda at=endless: _Headers(at, HERE, 99).struct(), words, "no end"))
     return found
 
 
@@ -175,14 +173,14 @@ def columns(scale: float) -> list[Comparison]:
             looked(content, told)
             found.append(same(what in good, True, f"passes: {what}", scale))
         for what, (content, told, text) in bad.items():
-            found.append(refuses(lambda content=content, told=told: looked(content, told), text, what, scale))
+            found.append(refuses(lambda content=content, told=told: looked(content, told), text, what))
         large = {"rows": 3, "whole": 2**28 // 2 + 1}
         looked(one, large)
-        found.append(refuses(lambda: looked(one, large | {"whole": 2**28 + 1}), "refused as a bomb", "a footer", scale))
+        found.append(refuses(lambda: looked(one, large | {"whole": 2**28 + 1}), "refused as a bomb", "a footer"))
         odd = SimpleNamespace(
             row_group=lambda _: SimpleNamespace(num_rows=3, num_columns=0), num_row_groups=2, num_rows=5
         )
-        found.append(refuses(lambda: check_pages(odd, ("x",), path), "do not hold 5 rows", "rows of groups", scale))
+        found.append(refuses(lambda: check_pages(odd, ("x",), path), "do not hold 5 rows", "rows of groups"))
     widths = {"INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 12, "BYTE_ARRAY": 4, "FIXED_LEN_BYTE_ARRAY": 1}
     found.append(same(WIDTHS, widths, "least sizes of values", scale))
     return found

@@ -197,21 +197,21 @@ def _answered(scale: float) -> list[Comparison]:
             found.append(same(call, (("host", 8786), clusters.SECONDS, 1), "who is called, and speaks first", scale))
         silent = f"tcp://host:{SILENT}"
         words = f"no Dask scheduler answers at {silent} (timed out); check the address"
-        found.append(refuses(lambda: clusters.connect(silent), words, "somebody who says nothing", scale))
+        found.append(refuses(lambda: clusters.connect(silent), words, "somebody who says nothing"))
         clusters.connect(f"ws://host:{SILENT}")
         told_of = (made[-1][0], lines[-1].heard)
         found.append(same(told_of, (f"ws://host:{SILENT}", 0), "a scheme without a greeting", scale))
         inner = f"inproc://host/{os.getpid()}/1"
         found.append(same((clusters.connect(inner), made[-1][0]), ("a client", inner), "in this process", scale))
         odd = f"inproc://host/{os.getpid()}/odd"
-        found.append(refuses(lambda: clusters.connect(odd), "is no Dask scheduler; check the address", "", scale))
+        found.append(refuses(lambda: clusters.connect(odd), "is no Dask scheduler; check the address"))
         for address in ("tcp://host", "ftp://host:1", "tcp://:5", "inproc://x/0/1", "tcp://host:x"):
             text = f"engine: {address!r} is not an address; write tcp://host:port"
-            found.append(refuses(lambda address=address: clusters.connect(address), text, "", scale))
+            found.append(refuses(lambda address=address: clusters.connect(address), text))
         secret = "tls://host:1"
-        found.append(refuses(lambda: clusters.connect(secret), f"{secret} asks for certificates", "", scale))
+        found.append(refuses(lambda: clusters.connect(secret), f"{secret} asks for certificates"))
     with mock.patch.dict(sys.modules, {"distributed": None}):
-        found.append(refuses(lambda: clusters.connect("x:1"), "a cluster needs the extra droptics[dask]", "", scale))
+        found.append(refuses(lambda: clusters.connect("x:1"), "a cluster needs the extra droptics[dask]"))
     return found
 
 
@@ -246,12 +246,12 @@ def _counted(scale: float) -> list[Comparison]:
     for columns, wanted in ((None, (0, 1, 2)), (("x0", "User", 2), None), (("rating", "User", 1), (2, 0, 1))):
         if wanted is None:
             words = f"columns: {path} has no column 'x0'; its header is {names}"
-            found.append(refuses(lambda c=columns: positions(names, c, path, 5), words, "", scale))
+            found.append(refuses(lambda c=columns: positions(names, c, path, 5), words))
         else:
             found.append(same(positions(names, columns, path, 5), wanted, f"columns {columns}", scale))
     twice = f"columns: {path} has several columns 'x'; name them by position"
-    found.append(refuses(lambda: positions(names, ("x", 0, 1), path, 5), twice, "", scale))
+    found.append(refuses(lambda: positions(names, ("x", 0, 1), path, 5), twice))
     short = f"{path}, line 1: 3 fields, expected at least 10 (user, item, rating)"
-    found.append(refuses(lambda: positions(names, (0, 9, 2), path, 3), short, "", scale))
+    found.append(refuses(lambda: positions(names, (0, 9, 2), path, 3), short))
     found.append(same(list(ROLES), ["user", "item", "rating"], "roles", scale))
     return found

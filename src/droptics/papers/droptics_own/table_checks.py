@@ -87,10 +87,10 @@ def read_tables(scale: float) -> list[Comparison]:
             ("4" * ((1 << 20) + 1) + ",5,6", "longer than 1,048,576 bytes"),
             ("1,2,3\na\0,5,6", "holds a zero byte"),
         ):
-            found.append(refuses(lambda text=text: _read(_kept(folder / "bad.csv", text), 64), words, "", scale))
-        found.append(refuses(lambda: read_chunks(folder / "bare.csv", (0, 1)), "columns must name", "", scale))
-        found.append(refuses(lambda: read_chunks(folder / "none.csv"), "no file", "", scale))
-        found.append(refuses(lambda: _read(folder / "named.csv", 9, ("user", "x", 2)), "no column 'x'", "", scale))
+            found.append(refuses(lambda text=text: _read(_kept(folder / "bad.csv", text), 64), words))
+        found.append(refuses(lambda: read_chunks(folder / "bare.csv", (0, 1)), "columns must name"))
+        found.append(refuses(lambda: read_chunks(folder / "none.csv"), "no file"))
+        found.append(refuses(lambda: _read(folder / "named.csv", 9, ("user", "x", 2)), "no column 'x'"))
     return found
 
 
@@ -133,9 +133,9 @@ def read_documents(scale: float) -> list[Comparison]:
             ("[[1, 2, NaN]]", "is not a finite number"),
             ("[[1, 2, 3]", "is not JSON"),
         ):
-            found.append(refuses(lambda text=text: _read(_kept(folder / "bad.json", text)), words, "", scale))
+            found.append(refuses(lambda text=text: _read(_kept(folder / "bad.json", text)), words))
         long = json.dumps([1, 2, 3]) + "\n" + " " * (1 << 20) + "[1, 2, 3]\n"
-        found.append(refuses(lambda: _read(_kept(folder / "bad.jsonl", long)), "line 2: longer than", "", scale))
+        found.append(refuses(lambda: _read(_kept(folder / "bad.jsonl", long)), "line 2: longer than"))
     return found
 
 
@@ -161,7 +161,7 @@ def stored_sets(scale: float) -> list[Comparison]:
                 found.append(compare(told[0].double(), "==", scale * images, f"images of {title}, {split}"))
                 found.append(same(told[1].numpy(), labels.astype(np.int64), f"labels of {title}, {split}", scale))
         (folder / "mnist" / "t10k-labels-idx1-ubyte").write_bytes(_idx(labels[:4]))
-        found.append(refuses(lambda: mnist(folder, "test"), "5 images but 4 labels", "", scale))
+        found.append(refuses(lambda: mnist(folder, "test"), "5 images but 4 labels"))
         for content, words in (
             (_idx(labels)[:-1], "holds 4 bytes where shape (5,) needs 5"),
             (_idx(labels) + b"0", "holds 6 bytes"),
@@ -170,7 +170,7 @@ def stored_sets(scale: float) -> list[Comparison]:
             (bytes((0, 0, 8, 1)) + struct.pack(">I", 1 << 29), "more than its size can hold"),
         ):
             (folder / "mnist" / "t10k-labels-idx1-ubyte").write_bytes(content)
-            found.append(refuses(lambda: mnist(folder, "test"), words, "", scale))
+            found.append(refuses(lambda: mnist(folder, "test"), words))
         pixels, labels = draw.integers(0, 256, (4, 3, 32, 32), np.uint8), draw.integers(0, 10, 4, np.uint8)
         planes = np.stack([pixels[:, 1], pixels[:, 0] - pixels[:, 1], pixels[:, 2] - pixels[:, 1]])
         coded = np.diff(np.diff(planes, axis=2, prepend=np.uint8(0)), axis=3, prepend=np.uint8(0)).astype(np.uint8)
@@ -191,14 +191,14 @@ def stored_sets(scale: float) -> list[Comparison]:
             told = cifar10(folder / place)
             found.append(compare(told[0].double(), "==", scale * pixels[order], f"photographs, {place}"))
             found.append(same(told[1].numpy(), labels[order].astype(np.int64), f"their labels, {place}", scale))
-        found.append(refuses(lambda: cifar10(folder / "a", "test"), "test_batch.bin", "", scale))
+        found.append(refuses(lambda: cifar10(folder / "a", "test"), "test_batch.bin"))
         (folder / "a/cifar10/cifar-10-batches-bin/data_batch_2.bin").write_bytes(records.tobytes()[:-1])
-        found.append(refuses(lambda: cifar10(folder / "a"), "not a multiple of 3073", "", scale))
+        found.append(refuses(lambda: cifar10(folder / "a"), "not a multiple of 3073"))
         batch[b"labels"] = labels.tolist()[:3]
         (folder / "b/cifar-10/cifar-10-batches-py/data_batch_1").write_bytes(pickle.dumps(batch, 2))
-        found.append(refuses(lambda: cifar10(folder / "b"), "for 3 labels", "", scale))
+        found.append(refuses(lambda: cifar10(folder / "b"), "for 3 labels"))
         (folder / "b/cifar-10/cifar-10-batches-py/data_batch_1").write_bytes(pickle.dumps({b"data": Path()}, 2))
-        found.append(refuses(lambda: cifar10(folder / "b"), "which no batch of images needs", "", scale))
+        found.append(refuses(lambda: cifar10(folder / "b"), "which no batch of images needs"))
         found += _rating_sets(folder, scale)
     return found
 
@@ -213,8 +213,8 @@ def _rating_sets(folder: Path, scale: float) -> list[Comparison]:
             told = movielens(place, where)
             found.append(same(told.users, np.array([row[0] for row in NUMBERED]), f"users of {place}", scale))
             found.append(compare(told.values, "==", scale * np.array([row[2] for row in NUMBERED]), f"{place}"))
-    found.append(refuses(lambda: movielens("ml-10m", folder / "movielens" / "ml-1m"), "MovieLens ml-10m", "", scale))
-    found.append(refuses(lambda: movielens("ml-2m", folder), "name must be one of", "", scale))
+    found.append(refuses(lambda: movielens("ml-10m", folder / "movielens" / "ml-1m"), "MovieLens ml-10m"))
+    found.append(refuses(lambda: movielens("ml-2m", folder), "name must be one of"))
     table = np.array([[2, 99, 3.5, -1.25], [0, 99, 99, 99], [3, 1.0, 2.0, 9.5]])
     (folder / "jester").mkdir()
     file_ = folder / "jester" / "jester-data-1.csv"
@@ -229,7 +229,7 @@ def _rating_sets(folder: Path, scale: float) -> list[Comparison]:
         ("", "is empty"),
     ):
         file_.write_text(text, encoding="utf-8")
-        found.append(refuses(lambda: jester(folder), words, "", scale))
+        found.append(refuses(lambda: jester(folder), words))
     np.savez(folder / "jester-1.npz", users=[1, 2], items=[3, 4], ratings=[0.5, 1.5], timestamps=[7, 8])
     file_.unlink()
     stored = jester(folder)
@@ -278,9 +278,9 @@ def planted(scale: float) -> list[Comparison]:
         alike = np.bincount(others, minlength=4000)
         # counts of equal chances are Poisson: variance over mean is 1, with a standard error of sqrt(2 / 4000)
         found.append(compare(alike.var() / alike.mean(), "==", scale, f"the others beside {name}", precision=0.09))
-    found.append(refuses(lambda: planted_ratings((4, 5, 11)), "at most half of the 20 cells", "", scale))
+    found.append(refuses(lambda: planted_ratings((4, 5, 11)), "at most half of the 20 cells"))
     found.append(same(len(planted_ratings((4, 5, 10), seed=1)), 10, "half of the cells", scale))
-    found.append(refuses(lambda: planted_ratings("ml-2m"), "or one of ml-100k", "", scale))
+    found.append(refuses(lambda: planted_ratings("ml-2m"), "or one of ml-100k"))
     lists: Any = (["b", "a", "b", "c", "a"], [3, 3, 1, 2, 1], [1.0, 2, 3, 4, 5])
     given = Ratings(lists[0], lists[1], lists[2], np.array([9.0, 8, 7, 6, 5]))
     entries = given.entries(torch.float64)
@@ -295,11 +295,9 @@ def planted(scale: float) -> list[Comparison]:
         both = sorted(zip([*kept.values, *out.values], [*kept.times, *out.times], strict=True))  # type: ignore[misc]
         found.append(same(both, [(1.0, 9.0), (2.0, 8.0), (3.0, 7.0), (4.0, 6.0), (5.0, 5.0)], "every rating", scale))
     for wrong in (0.0, 1.0, math.nan):
-        found.append(refuses(lambda wrong=wrong: given.split(wrong, 0), "strictly between 0 and 1", "", scale))
-    found.append(refuses(lambda: given.take(np.array([0])).split(0.5, 0), "at least two", "", scale))
+        found.append(refuses(lambda wrong=wrong: given.split(wrong, 0), "strictly between 0 and 1"))
+    found.append(refuses(lambda: given.take(np.array([0])).split(0.5, 0), "at least two"))
     found.append(
-        refuses(
-            lambda: Ratings(*(part[:n] for part, n in zip(lists, (2, 1, 2), strict=True))), "got 2, 1 and 2", "", scale
-        )
+        refuses(lambda: Ratings(*(part[:n] for part, n in zip(lists, (2, 1, 2), strict=True))), "got 2, 1 and 2")
     )
     return found

@@ -12,22 +12,24 @@ from droptics.evidence.claims import Comparison, compare
 
 
 def same(mine: Any, wanted: Any, label: str, scale: float = 1.0) -> Comparison:
-    """Whether two values are equal: 1 where they are, as the truth is."""
+    """Whether two values are equal, a number after it is multiplied by the scale; words and lists have no neighbors."""
+    if scale != 1 and isinstance(wanted, (int, float, np.ndarray)) and not isinstance(wanted, bool):
+        wanted = scale * wanted
     if isinstance(mine, np.ndarray) or isinstance(wanted, np.ndarray):
         alike = np.array_equal(np.asarray(mine), np.asarray(wanted))
     else:
         alike = bool(mine == wanted)
-    return compare(float(alike), "==", scale, label)
+    return compare(float(alike), "==", 1.0, label)
 
 
-def refuses(call: Callable[..., Any], words: str, label: str = "", scale: float = 1.0) -> Comparison:
+def refuses(call: Callable[..., Any], words: str, label: str = "") -> Comparison:
     """Whether a call ends in a ValueError that holds the words."""
     try:
         call()
         found = ""
     except (ValueError, OSError) as problem:
         found = str(problem)
-    return compare(float(words in found), "==", scale, label or f"refused: {words}")
+    return compare(float(words in found), "==", 1.0, label or f"refused: {words}")
 
 
 def fails(call: Callable[..., Any], kinds: type[Exception] | tuple[type[Exception], ...] = NoClosedForm) -> float:

@@ -174,9 +174,9 @@ def _parsed(scale: float) -> list[Comparison]:
         told = Threat.parse(text, (0, 1))
         found.append(same((told.norm, told.radius, told.box), (norm, radius, (0.0, 1.0)), f"threat {text}", scale))
     for text in ("l2", "l2:", "l2:x", "l2:1/0", "0.5"):
-        found.append(refuses(lambda text=text: Threat.parse(text), "must read norm:radius", "", scale))
-    found.append(refuses(lambda: Threat("l3", 1.0), "norm must be", "", scale))
-    found.append(refuses(lambda: Threat("l2", 1.0, (1.0, 0.0)), "smallest < largest", "", scale))
+        found.append(refuses(lambda text=text: Threat.parse(text), "must read norm:radius"))
+    found.append(refuses(lambda: Threat("l3", 1.0), "norm must be"))
+    found.append(refuses(lambda: Threat("l2", 1.0, (1.0, 0.0)), "smallest < largest"))
     model = nn.Linear(2, 2).double()
     with torch.no_grad():
         model.weight.copy_(tensor([[1.0, 0.5], [-1.0, 0.3]]))
@@ -187,9 +187,7 @@ def _parsed(scale: float) -> list[Comparison]:
         found.append(same((method.steps, method.step), (wanted, 0.01), f"steps of BIM at {eps}", scale))
     starts = [PGD(model, random_start=random).method.start for random in (True, False)]  # type: ignore[union-attr]
     found.append(same(starts, ["random", "input"], "starts of PGD", scale))
-    found.append(
-        refuses(lambda: perturb(model, images, labels[:3], Threat("l2", 1.0), Fgsm()), "one per example", "", scale)
-    )
+    found.append(refuses(lambda: perturb(model, images, labels[:3], Threat("l2", 1.0), Fgsm()), "one per example"))
     way = tensor([[1.0 if label else -1.0 for label in labels]]).mT * (model.weight[0] - model.weight[1]).detach()
     walked = perturb(model, images, labels, Threat("l2", 0.3), Bim(CrossEntropy(), 7, 0.1))
     wanted_points = images + 0.3 * way / way.norm(dim=1, keepdim=True)
