@@ -327,7 +327,10 @@ def test_outputs_that_cannot_be_written(folder):
 @posix
 @pytest.mark.parametrize("seconds", [1.5, 4.0])
 def test_ctrl_c_is_answered_in_one_line(folder, seconds):
-    running = _command("reproduce", "--all", "--out", folder / "out", cwd=folder)
+    def heard():  # what a shell starts in the background is deaf to it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    running = _command("reproduce", "--all", "--out", folder / "out", cwd=folder, preexec_fn=heard)
     time.sleep(seconds)
     running.send_signal(signal.SIGINT)
     said = running.communicate(timeout=100)[1]
