@@ -3075,6 +3075,196 @@ SEVENTEENTH = (
         "return self.shortcut(value) + functional.relu(self.second_norm(self.second(inner)))",
     ),
 )
+# The eighteenth list: public names drawn by the seed 18, which was stated before; one mistake in what each of the first
+# 31 that compute is for, as ordinary calls show it, by somebody who had read neither claims nor tests.
+EIGHTEENTH = (
+    defect(
+        "equalization.orders",
+        "the gap condition reads a spectrum that is not whitened",
+        "spectrum = torch.linalg.svdvals(_whitened(data).target).tolist()",
+        "spectrum = torch.linalg.svdvals(Moments.of(data).yx).tolist()",
+    ),
+    defect(
+        "coadaptation.measures",
+        "the regularizer of a split is a mean over the units",
+        "values.shape[0], float(values.square().sum()))",
+        "values.shape[0], float(values.square().mean()))",
+    ),
+    defect(
+        "recommenders.ranker",
+        "places among the items not seen are taken for items",
+        'top = allowed[np.argsort(-mine[allowed], kind="stable")[:count]]',
+        'top = np.argsort(-mine[allowed], kind="stable")[:count]',
+    ),
+    defect(
+        "penalties.evaluation",
+        "the cross term of the risk on moments counts once",
+        "slope = torch.sub(matrix @ data.xx, data.yx, alpha=2)",
+        "slope = torch.sub(matrix @ data.xx, data.yx)",
+    ),
+    defect(
+        "linalg.rotations",
+        "a rotation carries on half of the cross term",
+        "carried = cosine * cosine * carried - 2.0 * cosine * sine * inner + sine * sine * own",
+        "carried = cosine * cosine * carried - cosine * sine * inner + sine * sine * own",
+    ),
+    defect(
+        "landscapes.inspection",
+        "the direction of least curvature is a row of the eigenvectors",
+        "return vectors[:, 0], float(values[0]), float(values.abs().max())",
+        "return vectors[0], float(values[0]), float(values.abs().max())",
+    ),
+    defect(
+        "training.records",
+        "records are made on the training data whatever was asked for",
+        "known = _Known(data if self.data is None else self.data, masks, laws,",
+        "known = _Known(data, masks, laws,",
+    ),
+    defect(
+        "equalization.orders",
+        "sub-penalties are compared with the bound of the order before",
+        "parts.new_tensor(sums[1:])",
+        "parts.new_tensor(sums[:-1])",
+    ),
+    defect(
+        "training.networks",
+        "channels of a residual network grow linearly",
+        "(base * 2**stage for stage, count in enumerate(blocks)",
+        "(base * (stage + 1) for stage, count in enumerate(blocks)",
+    ),
+    defect(
+        "models.two_layer",
+        "inner products with measurement matrices are means over the rows",
+        "return ((inputs @ self.V.unsqueeze(-3)) * self.U.unsqueeze(-3)).sum(-2)",
+        "return ((inputs @ self.V.unsqueeze(-3)) * self.U.unsqueeze(-3)).mean(-2)",
+    ),
+    defect(
+        "recommenders.stacked",
+        "every member of a blend adds the mean again",
+        "result += weight * (member._predicted(*numbers) - self.mean_)",
+        "result += weight * member._predicted(*numbers)",
+    ),
+    defect(
+        "masks.coins",
+        "units are kept with the probability of dropping them",
+        "return self.units_of((uniform >= drop).to(torch.float64))",
+        "return self.units_of((uniform < drop).to(torch.float64))",
+    ),
+    defect(
+        "landscapes.derivatives",
+        "a product that moves on one side is taken for symmetric",
+        "factor * (half + half.mT + weight @ before @ weight.mT)",
+        "factor * (2 * half + weight @ before @ weight.mT)",
+    ),
+    defect(
+        "losses",
+        "classes do not act on each other in the Hessian of the cross-entropy",
+        "return torch.diag_embed(chances) - chances.unsqueeze(-1) * chances.unsqueeze(-2)",
+        "return torch.diag_embed(chances * (1 - chances))",
+    ),
+    defect(
+        "coadaptation.measures",
+        "flows forget the biases of the hidden layers",
+        "value = torch.relu(value @ weight.mT + bias.unsqueeze(-2))",
+        "value = torch.relu(value @ weight.mT)",
+    ),
+    defect(
+        "envelopes.deep_linear",
+        "noise of the inputs does not reach the hidden layers of the least penalty",
+        "values = spectrum(model, input_root(data, inputs))",
+        "values = spectrum(model, input_root(data))",
+    ),
+    defect(
+        "losses",
+        "a binary margin is broadcast over all labels",
+        "return outputs.squeeze(-1) * labels",
+        "return (outputs * labels).squeeze(-1)",
+    ),
+    defect(
+        "penalties.entropy",
+        "certified bounds condition on nothing",
+        "return certified(moves, known, masks, method.condition, model.dtype)",
+        "return certified(moves, known, masks, 0, model.dtype)",
+    ),
+    defect(
+        "predictions.calibration",
+        "the likelihood of the noise is the logarithm of a mean",
+        "clamp_min(1e-12 / rmse).log().mean())",
+        "clamp_min(1e-12 / rmse).mean().log())",
+    ),
+    defect(
+        "rates.fits",
+        "decoupled decay is not scaled by the step",
+        "weight = weight * (1 - self.step_size * self.decay)",
+        "weight = weight * (1 - self.decay)",
+    ),
+    defect(
+        "bounds.margins",
+        "the margin of gates is that of the last answer, not of their mean",
+        "lower = float(_gated(gates, points, total / steps).min())",
+        "lower = float(_gated(gates, points, answer).min())",
+    ),
+    defect(
+        "recommenders.implicit",
+        "the total weight counts observed cells alone",
+        "self._total = data.count + self._alpha * len(users) * len(items)",
+        "self._total = data.count",
+    ),
+    defect(
+        "training.objectives",
+        "every example has a mask of its own, whatever was asked for",
+        "return self.per\n",
+        'return "example"\n',
+    ),
+    defect(
+        "training.lazy",
+        "the drift is that of the whole layer",
+        "drift.append((first - start.weights[0]).norm(dim=-1).amax(-1))",
+        "drift.append((first - start.weights[0]).norm(dim=(-2, -1)))",
+    ),
+    defect(
+        "rates.splits",
+        "a split is judged by how much the tied rate gains over it",
+        "gain = compare(trained[0].losses, trained[1].losses)",
+        "gain = compare(trained[1].losses, trained[0].losses)",
+    ),
+    defect(
+        "training.schedules",
+        "a staircase falls all the time",
+        "return float(self.factor ** (step // self.every))",
+        "return float(self.factor ** (step / self.every))",
+    ),
+    defect(
+        "bounds.lazy_training",
+        "the number of steps is not squared in the strength",
+        "math.log(max(width, 1.0)) / 2 + 2 * math.log(steps)",
+        "math.log(max(width, 1.0)) / 2 + math.log(steps)",
+    ),
+    defect(
+        "training.lazy",
+        "lazy training moves the biases too",
+        "batch_size=1, frozen=(1, 2, 3), seed=seed",
+        "batch_size=1, frozen=(1,), seed=seed",
+    ),
+    defect(
+        "bounds.statistical",
+        "the norm of the data divides by eigenvalues, not by their roots",
+        "((inputs @ vectors[:, kept]) / values[kept].sqrt()).square()",
+        "((inputs @ vectors[:, kept]) / values[kept]).square()",
+    ),
+    defect(
+        "penalties.unit_outputs",
+        "outgoing weights of connections stand in the order of another layout",
+        "model.U.unsqueeze(-2).expand(*model.U.shape[:-1], model.input_size, model.width).flatten(-2)",
+        "model.U.repeat_interleave(model.input_size, dim=-1)",
+    ),
+    defect(
+        "training.train",
+        "a step has the size of the next one",
+        "[schedule(step) for step in range(begin, end)]",
+        "[schedule(step) for step in range(begin + 1, end + 1)]",
+    ),
+)
 LISTS = {"deliberate": FIRST} | {
     f"deliberate {i}": found
     for i, found in enumerate(
@@ -3095,6 +3285,7 @@ LISTS = {"deliberate": FIRST} | {
             FIFTEENTH,
             SIXTEENTH,
             SEVENTEENTH,
+            EIGHTEENTH,
         ),
         2,
     )
