@@ -21,15 +21,14 @@ from droptics.heads.ridge import DropoutRidge, DropoutRidgeCV
 from droptics.landscapes import critical_points, hessian_action, inspect, spurious_minimum
 from droptics.linalg import equalizer, psd_root
 from droptics.masks import Bernoulli, Block, MaskLaw, Product, SlidingBlock
-from droptics.models import Autoencoder, Connections, DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
+from droptics.models import Autoencoder, Connections, DeepLinear, LastLayer, ReLUNet
 from droptics.norms import k_support, nuclear
 from droptics.optima import optimum
 from droptics.optima.last_layer import optimal_head
-from droptics.optima.two_layer import optimal_factors
 from droptics.papers.helmbold2017 import networks, unit_types
 from droptics.papers.instances import coin_masks, descend, moments, normal, sample, tensor, two_layer
 from droptics.papers.mianjy2018.checks import tied_objective
-from droptics.papers.mianjy2018.landscape_checks import group_points, hessian_least
+from droptics.papers.mianjy2018.landscape_checks import group_points
 from droptics.papers.thesis import chapter3_checks, chapter3_optimum_checks
 from droptics.penalties import Enumerate, criterion, penalty
 from droptics.rates.exact import HeadScan
@@ -218,34 +217,6 @@ def critical_groups(base: int) -> list[Comparison]:
     return found
 
 
-def untied(scale: float) -> list[Comparison]:
-    """Untied descent from many starts always reaches the optimum, at rates above the printed threshold too."""
-    found = []
-    for lam, width in ((0.5, 2), (5.0, 2)):
-        M = tensor([[2.0, 0.3], [0.0, 1.0], [0.5, 0.2]])
-        drop = lam / (1 + lam)
-        best = optimum(TwoLayerLinear, Moments.of_map(M), Bernoulli(drop, width)).objective
-
-        def objective(U: Tensor, V: Tensor, M: Tensor = M, lam: float = lam) -> Tensor:
-            return (M - U @ V.mT).square().sum() + lam * (U.square().sum(0) * V.square().sum(0)).sum()
-
-        for seed in range(5):
-            value, _ = descend(objective, [(3, width), (2, width)], starts=1, seed=seed)
-            found.append(compare(value, "==", scale * best, f"lam={lam}", precision=1e-6))
-
-        def joint(stacked: Tensor, objective: Callable[[Tensor, Tensor], Tensor] = objective) -> Tensor:
-            return objective(*stacked.split((3, 2)))
-
-        P, s, Rh = torch.linalg.svd(M, full_matrices=False)
-        for W in group_points(s, lam, width):  # equalized factors of some singular values
-            point = torch.cat([P, Rh.mT]) @ W
-            gradient, curvature = hessian_least(joint, point)
-            found.append(compare(gradient, "==", 0.0, "gradient", precision=1e-6))
-            if float(joint(point)) > best + 1e-7:
-                found.append(compare(curvature, "<", 0.0, f"least curvature off the optimum, lam={lam}"))
-    return found
-
-
 def spurious(global_value: float) -> list[Comparison]:
     """A deep network with a local minimum that is not global: 1.36 against 10/9."""
     model, data, masks = spurious_minimum()
@@ -284,37 +255,6 @@ def second_derivative(factor: float) -> list[Comparison]:
         ours = hessian_action(model, data, masks, direction)
         for mine, theirs in zip(ours, curvature, strict=True):
             found.append(compare(factor * mine, "==", theirs, f"action, {family.__name__}"))
-    return found
-
-
-def all_factors(rotate: bool) -> list[Comparison]:
-    """Rotating, equalizing again and rescaling nodes gives other optimal factors; without equalizing it does not."""
-    found = []
-    for seed in range(3):
-        data, masks = moments(seed, 3, 4), Bernoulli(0.3, 3)
-        best = optimum(TwoLayerLinear, data, masks)
-        turn = torch.linalg.qr(normal(seed + 5, 3, 3)).Q
-        other = optimal_factors(best, turn, tensor([2.0, -0.5, 3.0]))
-        if not rotate:
-            assert isinstance(best.model, TwoLayerLinear)
-            other = TwoLayerLinear(best.model.U @ turn, best.model.V @ turn)
-        found.append(compare(criterion(other, data, masks), "==", best.objective, "criterion of other factors"))
-    return found
-
-
-def unequal_rates(scale: float) -> list[Comparison]:
-    """Optimum with one rate per unit against descent."""
-    found = []
-    for drops, M in (((0.2, 0.6), [[2.0, 0.0], [0.0, 1.0]]), ((0.1, 0.5, 0.7), [[1.5, 0.2], [0.3, 0.8]])):
-        target, lam = tensor(M), tensor(drops) / (1 - tensor(drops))
-
-        def objective(U: Tensor, V: Tensor, M: Tensor = target, lam: Tensor = lam) -> Tensor:
-            return (M - U @ V.mT).square().sum() + (lam * U.square().sum(0) * V.square().sum(0)).sum()
-
-        value, _ = descend(objective, [(2, len(drops)), (2, len(drops))], starts=4)
-        ours = optimum(TwoLayerLinear, Moments.of_map(target), Bernoulli(tensor(drops), len(drops)))
-        found.append(compare(ours.objective, "==", scale * value, f"rates {drops}", precision=1e-6))
-        found.append(compare(ours.gap, "==", 0.0, "certificate"))
     return found
 
 

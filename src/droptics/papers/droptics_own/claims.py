@@ -6,7 +6,7 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers import runs
-from droptics.papers.droptics_own import checks, recommender_checks
+from droptics.papers.droptics_own import checks, factor_checks, recommender_checks
 from droptics.papers.droptics_own.action_claims import CLAIMS as ACTIONS
 from droptics.papers.droptics_own.branch_claims import CLAIMS as BRANCHES
 from droptics.papers.droptics_own.field_claims import CLAIMS as FIELDS
@@ -40,8 +40,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-benign-untied",
         "droptics, the question the thesis leaves open",
         "Untied two-layer networks: at every positive rate all local minima are global and all saddles are strict.",
-        check=partial(checks.untied, 1.0),
-        control=partial(checks.untied, 1.1),
+        check=partial(factor_checks.untied, 1),
+        control=partial(factor_checks.untied, 2),
         objects=("optima.optimum",),
         note=SKETCHED,
     ),
@@ -76,17 +76,17 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-optimal-factors",
         "droptics, converse of mianjy2018-thm3.4",
         "The optimal factors are exactly one optimal pair, rotated, equalized again, and rescaled by nodes.",
-        check=partial(checks.all_factors, True),
-        control=partial(checks.all_factors, False),
+        check=partial(factor_checks.all_factors, True),
+        control=partial(factor_checks.all_factors, False),
         objects=("optima.optimal_factors",),
-        note=PROVED + " Checked: every such pair is optimal.",
+        note=PROVED + " Checked: every such pair is optimal, and the pairs that descent finds are such.",
     ),
     Claim(
         "droptics-unequal-rates",
         "droptics",
         "Units with different rates: the optimum is a quadratic program on sorted vectors, solved by pooling.",
-        check=partial(checks.unequal_rates, 1.0),
-        control=partial(checks.unequal_rates, 1.05),
+        check=partial(factor_checks.unequal_rates, 1.0),
+        control=partial(factor_checks.unequal_rates, 1.05),
         objects=("linalg.shrink_unequal", "optima.optimum"),
         note=SKETCHED,
     ),
@@ -274,11 +274,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-gadget-widths",
         "droptics, on helmbold2017-thm8 and helmbold2017-thm17",
-        "Gadgets beat every non-negative network from n = 27, 28, 72, 272, 4160 on for K = 3, 4, 8, 16, 64, and with "
-        "the best output bias from 12, 20, 64, 240, 4032 on.",
+        "Gadgets beat every non-negative network of their width from n = 27, 28, 72, 272, 4160 on for K = 3, 4, 8, 16, "
+        "64, and with the best output bias from 12, 20, 64, 240, 4032 on; no narrower ones do.",
         check=partial(negative_checks.gadget_widths, 0),
         control=partial(negative_checks.gadget_widths, 1),
-        note="Depth 2, drop 1/2, n a multiple of K; from closed forms of both sides.",
+        objects=("penalties.criterion",),
+        note="Depth 2, drop 1/2, n a multiple of K; both sides in rational numbers. The best non-negative network of a "
+        "width has equal units (droptics-nonnegative-infimum).",
     ),
     Claim(
         "droptics-dropconnect-ratio",

@@ -157,19 +157,50 @@ def slope_step(root_over_width: bool) -> list[Comparison]:
     return found
 
 
+def _gadgets(inputs: int, width: int, biased: bool) -> Fraction:
+    """Least J_D on P_(1,1) at drop 1/2 of gadgets: where an input is kept, a binomial number of n/K units fires."""
+    alive = 1 - Fraction(1, 2**inputs)
+    mean, square = (
+        alive * Fraction(width, 2 * inputs),
+        alive * Fraction(width, 4 * inputs) * (1 + Fraction(width, inputs)),
+    )
+    # of (E (slope z + b - 1)^2 + b^2) / 2 over the slope, and with a bias over both
+    left = 1 - mean**2 / square
+    return left / (1 + left) / 2 if biased else left / 2
+
+
+def _equal_units(inputs: int, width: int) -> Fraction:
+    """`equal_units` of one hidden layer in whole numbers: E z = K n / 4, E z^2 = K (K + 1) n (n + 1) / 16."""
+    left = 1 - Fraction(inputs * width, (inputs + 1) * (width + 1))
+    return left / (1 + left) / 2
+
+
 def gadget_widths(earlier: int) -> list[Comparison]:
-    """The least multiples of K at which gadgets beat the best non-negative network, or so many multiples earlier."""
+    """The least multiples of K from which on gadgets beat the best non-negative network, or so many multiples earlier.
+
+    Both sides in rational numbers from moments of binomial numbers, beside the closed forms and, for few inputs, the
+    criterion of the networks. Before the stated width no multiple wins; from it on all do up to where gadgets beat
+    1/(2(K+2)), below which no non-negative network of any width comes, and gadgets fall with the width.
+    """
     found = []
     for K, plain, biased in ((3, 27, 12), (4, 28, 20), (8, 72, 64), (16, 272, 240), (64, 4160, 4032)):
         for least, with_bias in ((plain, False), (biased, True)):
-
-            def value(n: int, K: int = K, with_bias: bool = with_bias) -> float:
-                bias = networks.gadget_best_bias(K, n, 2) if with_bias else 0.0
-                return networks.gadget_criterion(K, n, 2, bias=bias)
-
-            name = f"K={K}{', with bias' if with_bias else ''}"
-            first, before = least - earlier * K, least - K
-            found.append(compare(value(first), "<", networks.positive_minimum(K, first), f"{name}: n={first}"))
-            beaten = compare(value(before), ">=", networks.positive_minimum(K, before), f"{name}: n={before}")
-            found.append(beaten)
+            name, first = f"K={K}{', with bias' if with_bias else ''}", least - earlier * K
+            wins, n = [], K
+            while n <= first or _gadgets(K, n, with_bias) >= Fraction(1, 2 * (K + 2)):
+                wins.append(_gadgets(K, n, with_bias) < _equal_units(K, n))
+                n += K
+            found.append(compare(float(wins.index(True) + 1) * K, "==", float(first), f"{name}: the first that wins"))
+            found.append(compare(float(sum(wins)), "==", float(len(wins) - first // K + 1), f"{name}: all after it"))
+            for width in (least - K, least):
+                bias = networks.gadget_best_bias(K, width, 2) if with_bias else 0.0
+                value = networks.gadget_criterion(K, width, 2, bias=bias)
+                found.append(compare(value, "==", float(_gadgets(K, width, with_bias)), f"{name}: gadgets, n={width}"))
+                if K <= 4:
+                    data = networks.two_points(torch.ones(K))
+                    for net, wanted in (
+                        (networks.gadget_network(K, width, 2, bias=bias), _gadgets(K, width, with_bias)),
+                        (networks.positive_network(K, width), _equal_units(K, width)),
+                    ):
+                        found.append(compare(exact(net, data), "==", float(wanted), f"{name}: criterion, n={width}"))
     return found
