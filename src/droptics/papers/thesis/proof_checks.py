@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from droptics.attacks import Threat, linear_attack
-from droptics.bounds import adversarial, surveyed
+from droptics.bounds import adversarial
 from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli, Product
@@ -21,28 +21,6 @@ from droptics.papers.mianjy2018.proof_checks import strongly_equal
 from droptics.papers.thesis import chapter3_checks as deep
 from droptics.papers.thesis.leaky import LeakyNet, adversarial_sgd, beta_robust_error
 from droptics.penalties import criterion, penalty, sub_penalties
-
-
-def expression(name: str, scale: float) -> list[Comparison]:
-    """The path-norm and the spectral expression of chapter 1 against their formulas."""
-    found = []
-    for seed, sizes in enumerate(((4, 3, 2, 5), (3, 6, 2))):
-        weights, n = deep.network(seed, sizes), 50
-        if name == "path norm":
-            for power in (1.0, 2.0, 4.0):
-                paths = deep.path_power(weights, power) ** (1 / power)
-                dual = (2 * max(sizes[1:-1]) ** (1 - 1 / power)) ** (2 * (len(weights) - 1))
-                stated = scale * math.sqrt(dual * paths**2 * math.log(sizes[0]) / n)
-                value = surveyed(weights, examples=n, power=power)[name].value
-                found.append(compare(value, "==", stated, f"p={power}, sizes {sizes}"))
-        else:
-            spectral = [float(torch.linalg.matrix_norm(w, 2)) for w in weights]
-            groups = [float(w.norm(dim=1).sum()) for w in weights]
-            ratios = [(g / s) ** (2 / 3) for g, s in zip(groups, spectral, strict=True)]
-            stated = math.prod(spectral) * sum(ratios) ** 1.5
-            value = surveyed(weights, examples=n)[name].value
-            found.append(compare(value, "==", scale * stated / math.sqrt(n), f"sizes {sizes}"))
-    return found
 
 
 def group_norm(power: float) -> list[Comparison]:
