@@ -56,14 +56,43 @@ def gaussian(scale: float) -> list[Comparison]:
 
 
 def martingale_tail(scale: float) -> list[Comparison]:
-    """Fair +-1 walk of n steps: P(S > R ln(1/delta) + (e-2) V/R) <= delta, exactly; at R = 1 and at the best R."""
+    """P(S > scale (R ln(1/delta) + (e-2) V/R)) <= delta, exactly, R the largest difference and more.
+
+    Fair +-1 walks; jumps by one of chance p less their mean, where the bound is nearest: a mean of 20 or 25 in all and
+    delta = e^-25; and walks of ten steps, path by path, whose next step and so V depends on where they are.
+    """
     found = []
-    for n, delta in ((10, 0.2), (40, 0.05), (3, 0.3)):
-        best = max(1.0, math.sqrt((math.e - 2) * n / math.log(1 / delta)))
-        limit = scale * min(martingale(float(n), R, confidence=1 - delta) for R in (1.0, best))
-        exact = float(binom.sf(math.floor((n + limit) / 2), n, 0.5))
-        found.append(compare(exact, "<=", delta, f"n={n}", precision=0.0))
+    for n, p, delta in ((10, 0.5, 0.2), (40, 0.5, 0.05), (200, 0.1, math.exp(-25)), (10**5, 2.5e-4, math.exp(-25))):
+        width, variance = (2.0, n) if p == 0.5 else (1.0, n * p * (1 - p))
+        largest = width * (1 - p)
+        best = math.sqrt((math.e - 2) * variance / math.log(1 / delta))
+        for R in sorted({largest, 1.5 * largest, max(largest, best)}):
+            limit = scale * martingale(variance, R, confidence=1 - delta)
+            exact = float(binom.sf(math.floor(n * p + limit / width), n, p))
+            found.append(compare(exact, "<=", delta, f"n={n}, p={p}, R={R:.3g}", precision=0.0))
+    for delta in (0.3, 0.05, 0.002):
+        beyond = 0.0
+        for chance, end, spread in _paths(10):
+            beyond += chance * (end > scale * martingale(spread, 1.0, confidence=1 - delta))
+        found.append(compare(beyond, "<=", delta, f"steps that depend on the past, delta={delta}", precision=0.0))
     return found
+
+
+@cache
+def _paths(n: int) -> list[tuple[float, float, float]]:
+    """Chance, end S and sum V of conditional variances of all paths of a martingale with differences at most one.
+
+    Up by one with chance 1/3 and down by a half, or, below zero, up by one with chance 1/5 and down by a quarter.
+    """
+    paths = [(1.0, 0.0, 0.0)]
+    for _ in range(n):
+        grown = []
+        for chance, at, spread in paths:
+            up, down = (1 / 3, 0.5) if at >= 0 else (1 / 5, 0.25)
+            grown.append((chance * up, at + 1, spread + down))  # variance up * 1 + (1 - up) down^2 = down
+            grown.append((chance * (1 - up), at - down, spread + down))
+        paths = grown
+    return paths
 
 
 @cache
@@ -109,7 +138,8 @@ def squared_deviation(scale: float) -> list[Comparison]:
     """The same for the squared loss: f = 0, h = M on a subset and M - e off it, |h - f| <= M, e = M/4.
 
     The loss is (M-e)^2 or M^2, R_n and R_S of the functions h are e times those of the subsets. The deviation is .36
-    M^2, the bounds .48 and .54 M^2.
+    M^2, the bounds .48 and .54 M^2. One function with |h - f| = M for every other example has R_n = R_S = 0 and shows
+    the last term.
     """
     n, N, delta, found = 2000, 10_000, 0.1, []
     occupied, chances, R_n = _subsets(n, N)
@@ -121,6 +151,10 @@ def squared_deviation(scale: float) -> list[Comparison]:
             limit = stated + (2 * M * e * occupied / n if empirical else 0.0)
             failed = chances[deviation > scale * limit].sum()
             found.append(compare(failed, "<=", delta, f"M={M}, with {name}", precision=0.0))
+        for count, rare in ((20, 0.1), (2000, 1e-9)):
+            added = scale * squared(0.0, 0.0, count, confidence=1 - rare, deviation=M).value
+            beyond = binom.cdf(math.ceil(count * (0.5 - added / M**2)) - 1, count, 0.5)
+            found.append(compare(float(beyond), "<=", rare, f"M={M}, one function, n={count}", precision=0.0))
     for M, R, count in ((2.0, 0.1, 100), (1.0, 0.02, 5000)):
         for factor, empirical in ((1, False), (3, True)):
             value = squared(0.05, R, count, confidence=0.9, deviation=M, empirical=empirical).value
@@ -164,7 +198,7 @@ CLAIMS: tuple[Claim, ...] = (
         "If |h-f| <= M for all h, with probability 1-delta E|h-f|^2 <= mean |h-f|^2 + 4 M R_n + M^2 "
         "sqrt(log(2/delta)/2n) for all h at once, and also with 4 M R_S + 3 M^2 sqrt(log(2/delta)/2n).",
         check=partial(squared_deviation, 1.0),
-        control=partial(squared_deviation, 0.65),
+        control=partial(squared_deviation, 0.74),
         objects=("bounds.squared",),
     ),
     Claim(
@@ -178,9 +212,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm22",
         f"{SOURCE}, Theorem 22",
-        "A martingale with differences at most R stays below R ln(1/delta) + (e-2) V/R with probability 1-delta.",
+        "With probability 1-delta a martingale whose differences are at most R is at most R ln(1/delta) + (e-2) V/R, V "
+        "the sum of their conditional variances.",
         check=partial(martingale_tail, 1.0),
-        control=partial(martingale_tail, 0.5),
+        control=partial(martingale_tail, 0.9),
         objects=("bounds.martingale",),
     ),
 )
