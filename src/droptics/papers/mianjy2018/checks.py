@@ -8,12 +8,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import torch
 from torch import Tensor
 
 from droptics.data import Moments, Sample
-from droptics.equalization import joint_equalizer
+from droptics.equalization import equalize, joint_equalizer
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.linalg import equalizer, shrink
 from droptics.masks import Bernoulli
@@ -145,26 +146,52 @@ def lower_bounds(share: float) -> list[Comparison]:
 
 
 def tied_lower_bound(power: float) -> list[Comparison]:
-    """Sum ||u_i||^4 >= ||U||_F^4 / r^power with equality for equal columns and, at power one, for no others."""
-    found = []
-    for U in (normal(1, 4, 5), normal(2, 3, 1), normal(3, 4, 5) @ torch.diag(tensor([1.0, 0, 2, 3, 0]))):
+    """Lam sum ||u_i||^4 >= lam ||U||_F^4 / r^power: equality for equal columns, strict beyond 1% of difference.
+
+    The left side is the library's penalty of an autoencoder with isotropic inputs, rate 0.3, and the sum itself.
+    """
+    found, lam = [], 3 / 7
+    for U in (
+        normal(1, 4, 5),
+        normal(2, 3, 1),
+        normal(3, 4, 5) @ torch.diag(tensor([1.0, 0, 2, 3, 0])),
+        normal(4, 1, 3),
+    ):
         width = U.shape[1]
-        least = U.norm().pow(4) / width**power
-        found.append(compare(U.norm(dim=0).pow(4).sum(), ">" if width > 1 else ">=", least, "columns that differ"))
-        equal = U @ equalizer(U.mT @ U)
-        found.append(compare(equal.norm(dim=0).pow(4).sum(), "==", U.norm().pow(4) / width**power, "equalized"))
+        Q = equalizer(U.mT @ U)
+        found.append(compare(Q.mT @ Q, "==", torch.eye(width, dtype=torch.float64), f"a rotation, r={width}"))
+        equal = U @ Q
+        nearly = equal * torch.linspace(1.0, 1.01, width, dtype=torch.float64)
+        for name, columns in (("equalized", equal), ("differ by 1%", nearly), ("given", U)):
+            least = lam * columns.norm().pow(4) / width**power
+            value = lam * columns.square().sum(0).square().sum()
+            relation: Relation = "==" if width == 1 or name == "equalized" else ">"
+            found.append(compare(value, relation, least, f"columns {name}, r={width}"))
+            data = Moments.of_map(torch.eye(len(U), dtype=torch.float64))
+            ours = penalty(Autoencoder(columns), data, Bernoulli(0.3, width))
+            found.append(compare(ours, "==", value, f"library, columns {name}, r={width}"))
     return found
 
 
-def rescaling(inverse: bool) -> list[Comparison]:
-    """f(U D, V D^-1) = f(U, V) for signed diagonal D; with V D on the other side it is not."""
-    D = tensor([2.0, -0.5, 1.3, -4.0])
+def rescaling(mixed: float) -> list[Comparison]:
+    """f(U D, V D^-1) = f(U, V) for signed diagonal D, by the library and over all masks.
+
+    With `mixed` off the diagonal of D the map and its risk stay, the penalty does not.
+    """
     found = []
-    for data in (moments(1, 3, 5), moments(2, 3, 5, rank=2)):
-        model = two_layer(4, 3, 5, 4)
-        scaled = TwoLayerLinear(model.U * D, model.V / D if inverse else model.V * D)
-        for name, quantity in (("risk", risk), ("penalty", lambda net, data: library(net, data, 0.4))):
-            found.append(compare(quantity(scaled, data), "==", quantity(model, data), name))
+    for seed, (width, drop) in enumerate(((4, 0.4), (2, 0.75), (1, 0.2))):
+        D = torch.diag(tensor([2.0, -0.5, 1.3, -4.0])[:width]) + mixed * (1 - torch.eye(width, dtype=torch.float64))
+        model = two_layer(seed + 4, 3, 5, width)
+        scaled = TwoLayerLinear(model.U @ D, model.V @ torch.linalg.inv(D).mT)
+        for data in (moments(1, 3, 5), moments(2, 3, 5, rank=2)):
+            label = f"r={width}, p={drop}"
+            found.append(compare(risk(scaled, data), "==", risk(model, data), f"risk, {label}"))
+            found.append(compare(library(scaled, data, drop), "==", library(model, data, drop), f"penalty, {label}"))
+            for name, net in (("given", model), ("rescaled", scaled)):
+                masks = coin_masks([drop] * width)
+                maps = ((net.U @ torch.diag(kept / (1 - drop)) @ net.V.mT, chance) for kept, chance in masks)
+                value = risk(net, data) + library(net, data, drop)
+                found.append(compare(value, "==", expected_error(maps, data), f"all masks, {name}, {label}"))
     return found
 
 
@@ -253,27 +280,36 @@ UNTIED_CASES = (
     ((1.0, 1.0), 1.0, 2),
     ((2.0, 0.3, 0.0), 2.0, 4),
     ((0.0,), 0.5, 2),
+    ((2.0, 1.0), 0.0, 1),
 )
+FULL_CASES = (((1.0, 1.0), 1.0, 2), ((3.0, 2.0, 0.5), 0.7, 3), ((2.0,), 0.5, 1))  # r is the rank of M
+
+
+@cache
+def _best_untied(spectrum: tuple[float, ...], lam: float, width: int) -> tuple[Tensor, Tensor, float, Tensor]:
+    """Rotations P and Q of M = P diag(spectrum) Q^T, the least value that descent finds and the map of its network."""
+    size = len(spectrum)
+    P, Q = (torch.linalg.qr(normal(size + width + i, size + i, size)).Q for i in (1, 0))
+    objective = untied_objective(P * tensor(spectrum) @ Q.mT, lam)
+    best, (U, V) = descend(objective, [(size + 1, width), (size, width)], starts=3, seed=width)
+    return P, Q, best, U @ V.mT
 
 
 def untied_optimum(
     rule: Rule, cases: tuple[tuple[tuple[float, ...], float, int], ...] = UNTIED_CASES
 ) -> list[Comparison]:
-    """Singular values of the rule against those of the best network that descent finds, and its value."""
+    """Singular values of the rule against those of the best network that descent finds, its map and its value."""
     found = []
-    for seed, (spectrum, lam, width) in enumerate(cases):
+    for spectrum, lam, width in cases:
+        P, Q, best, W = _best_untied(spectrum, lam, width)
         s = tensor(spectrum)
-        P = torch.linalg.qr(normal(seed, len(s) + 1, len(s))).Q
-        M = P * s
-        best, (U, V) = descend(untied_objective(M, lam), [(len(s) + 1, width), (len(s), width)], starts=3, seed=seed)
         ours = rule(s, lam, width)
         label = f"spectrum {spectrum}, lam {lam}, r {width}"
-        values = torch.linalg.svdvals(U @ V.mT)
-        found.append(compare(ours.sort(descending=True).values, "==", values, label, precision=1e-4))
-        found.append(compare(P * ours, "==", U @ V.mT, f"map, {label}", precision=1e-4))
+        found.append(compare(ours.sort(descending=True).values, "==", torch.linalg.svdvals(W), label, precision=1e-4))
+        found.append(compare(P * ours @ Q.mT, "==", W, f"map, {label}", precision=1e-4))
         value = (s - ours).square().sum() + lam / width * ours.sum() ** 2
         found.append(compare(value, "==", best, f"value, {label}", precision=1e-7))
-        library = optimum(TwoLayerLinear, Moments.of_map(M), Bernoulli(lam / (1 + lam), width))
+        library = optimum(TwoLayerLinear, Moments.of_map(P * s @ Q.mT), Bernoulli(lam / (1 + lam), width))
         found.append(compare(library.objective, "==", best, f"library, {label}", precision=1e-7))
     return found
 
@@ -281,6 +317,7 @@ def untied_optimum(
 PSD_CASES = (
     (((2.0, 0.3), (0.3, 1.0)), 0.5, 2),
     (((2.0, 0.0), (0.0, 1.0)), 0.1, 1),
+    (((2.0, 0.5, 0.0), (0.5, 1.5, 0.3), (0.0, 0.3, 1.2)), 0.3, 2),
 )
 TIED_CASES = (
     *PSD_CASES,
@@ -290,14 +327,20 @@ TIED_CASES = (
 )
 
 
+@cache
+def _best_tied(matrix: tuple[tuple[float, ...], ...], lam: float, width: int) -> tuple[float, Tensor]:
+    """The least value of the tied problem that descent finds, and U there."""
+    best, (U,) = descend(tied_objective(tensor(matrix), lam), [(len(matrix), width)], starts=4, seed=len(matrix))
+    return best, U
+
+
 def tied_optimum(
     rule: Rule, cases: Sequence[tuple[tuple[tuple[float, ...], ...], float, int]] = TIED_CASES
 ) -> list[Comparison]:
     """Eigenvalues of the rule against those of the best tied network that descent finds."""
     found = []
-    for seed, (matrix, lam, width) in enumerate(cases):
-        M = tensor(matrix)
-        best, (U,) = descend(tied_objective(M, lam), [(len(M), width)], starts=4, seed=seed)
+    for matrix, lam, width in cases:
+        M, (best, U) = tensor(matrix), _best_tied(matrix, lam, width)
         s = torch.linalg.eigvalsh((M + M.mT) / 2).flip(0)
         ours = rule(s, lam, width)
         skew = float(((M - M.mT) / 2).square().sum())
@@ -331,19 +374,33 @@ def optimal_factors(lam: float, tied: bool) -> list[Comparison]:
     return found
 
 
-def joint_construction(pad: bool) -> list[Comparison]:
-    """Factors with the same product and ||u q_i||^2 = ||v q_i||^2 = ||U V^T||_* / r; rank below the width included."""
+def joint_construction(other: bool) -> list[Comparison]:
+    """Factors with the same product and ||u q_i||^2 = ||v q_i||^2 = ||U V^T||_* / r, as printed and by the library.
+
+    Products of full rank, of a rank below the width, of rank one and zero, of width one. The printed pair are the roots
+    of the singular value decomposition, rotated; without `other` the given pair itself is rotated.
+    """
     found = []
-    for model in (two_layer(1, 3, 5, 4), two_layer(2, 4, 4, 2)):
+    flat = TwoLayerLinear(normal(3, 3, 1) * tensor([[1.0, 2.0, -1.0]]), normal(4, 4, 3))
+    pairs = [two_layer(1, 3, 5, 4), two_layer(2, 4, 4, 2), flat, two_layer(5, 3, 2, 1)]
+    for model in (*pairs, TwoLayerLinear(0 * flat.U, flat.V)):
         width, W = model.units, model.matrix()
         P, s, Rh = torch.linalg.svd(W, full_matrices=False)
         s = torch.where(s > 1e-12 * s[0], s, torch.zeros_like(s))[:width]
-        grown = torch.cat([s, s.new_zeros(width - len(s))])
-        Q = equalizer(torch.diag(grown)) if pad else torch.eye(width, dtype=torch.float64)
-        U, V = (torch.nn.functional.pad(f[:, : len(s)] * s.sqrt(), (0, width - len(s))) @ Q for f in (P, Rh.mT))
-        found.append(compare(U @ V.mT, "==", W, "same product"))
-        for name, factor in (("U", U), ("V", V)):
-            found.append(compare(factor.square().sum(0), "==", nuclear(W) / width, f"columns of {name}"))
+        U, V = (torch.nn.functional.pad(f[:, : len(s)] * s.sqrt(), (0, width - len(s))) for f in (P, Rh.mT))
+        if not other:
+            U, V = model.U, model.V
+        Q = equalizer(U.mT @ U)
+        found.append(compare(Q.mT @ Q, "==", torch.eye(width, dtype=torch.float64), f"a rotation, r={width}"))
+        masks = Bernoulli(0.4, width)
+        ours = equalize(model, Moments.of_map(W), masks)
+        assert isinstance(ours, TwoLayerLinear)
+        for name, (left, right) in (("printed", (U @ Q, V @ Q)), ("library", (ours.U, ours.V))):
+            found.append(compare(left @ right.mT, "==", W, f"same product, {name}, r={width}"))
+            products = left.norm(dim=0) * right.norm(dim=0)
+            found.append(compare(products, "==", nuclear(W) / width, f"products, {name}, r={width}"))
+        for name, factor in (("U", U @ Q), ("V", V @ Q)):
+            found.append(compare(factor.square().sum(0), "==", nuclear(W) / width, f"columns of {name}, r={width}"))
     return found
 
 

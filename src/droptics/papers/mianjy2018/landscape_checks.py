@@ -79,21 +79,27 @@ def _rotation_to_equal(U: Tensor) -> Tensor:
 
 
 def strict_saddles(lam: float, inside: bool = False) -> list[Comparison]:
-    """Every critical point that is not a global minimum has negative curvature.
+    """Every equalized critical point that is not a global minimum has negative curvature, lam below the threshold.
 
-    `inside` looks only along the eigenvectors that a point uses, where it is the best of its kind.
+    Spectra without and with ties, each point equalized by another rotation, M in general position. `inside` looks only
+    along the eigenvectors that a point uses, where it is the best of its kind.
     """
     found = []
-    cases = [(tensor([2.0, 1.0]), 2), (tensor([1.5, 1.0, 0.4]), 2), (tensor([1.0]), 3)]
-    for eigenvalues, width in cases:
-        objective = tied_objective(torch.diag(eigenvalues), lam)
+    cases = [(tensor([2.0, 1.0]), 2), (tensor([1.5, 1.0, 0.4]), 2), (tensor([2.0, 1.0, 1.0]), 2), (tensor([1.0]), 1)]
+    for seed, (eigenvalues, width) in enumerate([*cases, (tensor([1.2, 1.0, 0.9]), 3)]):
+        r_th, rest = width * float(eigenvalues[width - 1]), float(eigenvalues[:width].sum())
+        found.append(compare(lam * (rest - r_th), "<", r_th, "lam below the threshold"))
         kept = shrink(eigenvalues, lam, width)
         least = float((eigenvalues - kept).square().sum() + lam / width * kept.sum() ** 2)
-        for U in group_points(eigenvalues, lam, width):
+        for number, point in enumerate(group_points(eigenvalues, lam, width)):
+            turn = torch.linalg.qr(normal(10 * seed + number, width, width)).Q
+            U = _rotation_to_equal(point @ turn)
             used = (U != 0).any(1) if inside and bool((U != 0).any()) else torch.ones(len(U), dtype=torch.bool)
-            gradient, curvature = hessian_least(tied_objective(torch.diag(eigenvalues[used]), lam), U[used])
+            basis = torch.linalg.qr(normal(number, int(used.sum()), int(used.sum()))).Q
+            objective = tied_objective(basis * eigenvalues[used] @ basis.mT, lam)
+            gradient, curvature = hessian_least(objective, basis @ U[used])
             found.append(compare(gradient, "==", 0.0, "gradient", precision=1e-6))
-            if float(objective(U)) > least + 1e-7:
+            if float(tied_objective(torch.diag(eigenvalues), lam)(U)) > least + 1e-7:
                 found.append(compare(curvature, "<", 0.0, "least curvature off the optimum", precision=1e-7))
             else:
                 found.append(compare(curvature, ">=", 0.0, "least curvature at the optimum", precision=1e-7))

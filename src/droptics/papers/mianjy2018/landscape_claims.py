@@ -72,7 +72,7 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-thm4.3",
         f"{SOURCE}, Theorem 4.3",
         "For lam < r s_r / (s_1+...+s_r - r s_r) all local minima are global and all saddles are strict.",
-        check=partial(landscape_checks.strict_saddles, 0.5),
+        check=lambda: [*landscape_checks.strict_saddles(0.5), *landscape_checks.unequal_points(0.5)],
         control=partial(landscape_checks.strict_saddles, 0.5, inside=True),
         objects=("linalg.shrink",),
         note="The threshold, which is the condition rho = r, is not needed: see droptics-benign-landscape.",

@@ -47,18 +47,23 @@ def strongly_equal() -> list[tuple[Tensor, Tensor]]:
 
 
 def inverse_of_ones(rank_one: bool) -> list[Comparison]:
-    """sigma^2 with sigma^2 + (lam/r) sum(sigma^2) = lambda: subtract lam/(r + lam r') times the SUM, or each value."""
+    """sigma^2 with sigma^2 + (lam/r) sum(sigma^2) = lambda: subtract lam/(r + lam r') times the SUM, or each value.
+
+    The equalized network with these squares on r' of the eigenvectors, not the first ones, is a critical point.
+    """
     found = []
-    for seed, (lam, r) in enumerate(((0.5, 3), (2.0, 4))):
-        values = normal(seed, 3).abs() + 1
-        share = lam / (r + lam * 3)
-        squared = values - share * (values.sum() if rank_one else values)
-        found.append(compare(squared + lam / r * squared.sum(), "==", values, f"lam={lam}, r={r}"))
-        # an equalized network with these squared singular values is a critical point
-        U = torch.nn.functional.pad(torch.diag(squared.clamp_min(0).sqrt()), (0, r - 3)).requires_grad_()
-        turned = U @ equalizer((U.mT @ U).detach())
-        slope = torch.autograd.grad(tied_objective(torch.diag(values), lam)(turned), turned)[0]
-        found.append(compare(slope, "==", 0.0, f"gradient, lam={lam}, r={r}", precision=1e-8))
+    for seed, (lam, r, used, size) in enumerate(((0.5, 3, 3, 3), (2.0, 4, 3, 5), (0.8, 2, 1, 3), (0.3, 3, 2, 4))):
+        values = normal(seed, size).abs() + 1
+        chosen = values[size - used :]
+        share = lam / (r + lam * used)
+        squared = chosen - share * (chosen.sum() if rank_one else chosen)
+        label = f"lam={lam}, r={r}, r'={used}"
+        found.append(compare(squared + lam / r * squared.sum(), "==", chosen, label))
+        basis = torch.linalg.qr(normal(seed, size, size)).Q
+        U = torch.nn.functional.pad(basis[:, size - used :] * squared.clamp_min(0).sqrt(), (0, r - used))
+        turned = (U @ equalizer(U.mT @ U)).requires_grad_()
+        slope = torch.autograd.grad(tied_objective(basis * values @ basis.mT, lam)(turned), turned)[0]
+        found.append(compare(slope, "==", 0.0, f"gradient, {label}", precision=1e-8))
     return found
 
 
