@@ -43,7 +43,7 @@ def evaluating(model: object) -> Iterator[None]:
                     if mode is None:
                         mode = _MODES[id(part)] = _Mode(part.training)
                     mode.users.add(token)
-                if isinstance(model, nn.Module):
+                if isinstance(model, nn.Module) and any(part.training for part in parts):
                     # Exported programs have one fixed mode and refuse to change it.
                     with suppress(NotImplementedError):
                         model.eval()
