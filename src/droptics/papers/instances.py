@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -108,6 +109,23 @@ def descend(
             best = float(found.fun), split(torch.from_numpy(found.x))
     assert best is not None
     return best
+
+
+def factorizations(matrix: Tensor, width: int) -> tuple[Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], list[Any]]:
+    """All (U, V) of a width with U V^T = matrix whose columns lie in its ranges, as a function of free (A, C).
+
+    With matrix = P S R^T of rank k: U = P A for any A (k, width) of full rank, V^T = (A^+ S + (I - A^+ A) C) R^T. Parts
+    of U and V outside the ranges of P and R change no product and only add to their norms.
+    """
+    P, s, Rh = torch.linalg.svd(matrix, full_matrices=False)
+    k = int((s > 1e-6 * s[0]).sum())
+    eye = torch.eye(width, dtype=torch.float64)
+
+    def factors(A: Tensor, C: Tensor) -> tuple[Tensor, Tensor]:
+        inverse = torch.linalg.solve(A @ A.mT, A).mT
+        return P[:, :k] @ A, ((inverse * s[:k] + (eye - inverse @ A) @ C) @ Rh[:k]).mT
+
+    return factors, [(k, width), (width, k)]
 
 
 def subsets(items: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:

@@ -21,7 +21,15 @@ from droptics.masks import Bernoulli
 from droptics.models import Autoencoder, TwoLayerLinear
 from droptics.norms import nuclear, path_norm
 from droptics.optima import optimum
-from droptics.papers.instances import coin_masks, descend, expected_error, moments, normal, tensor, two_layer
+from droptics.papers.instances import (
+    coin_masks,
+    descend,
+    expected_error,
+    moments,
+    normal,
+    tensor,
+    two_layer,
+)
 from droptics.penalties import criterion, penalty, risk
 from droptics.training import masked_step
 
@@ -59,20 +67,24 @@ def penalty_identity(formula: Formula, isotropic_only: bool = False) -> list[Com
 
 
 def factorization(strength: Callable[[float], float]) -> list[Comparison]:
-    """||M - U V^T||_F^2 + strength(drop) sum ||u_i||^2 ||v_i||^2 and the library's criterion against all masks."""
+    """||M - U V^T||_F^2 + strength(drop) sum ||u_i||^2 ||v_i||^2 and the library's criterion against all masks.
+
+    The library sees M as a map of isotropic inputs, and as examples y = Mx whose second moment is I.
+    """
     found = []
-    M = normal(3, 3, 4)
-    for model, drop in itertools.product((two_layer(5, 3, 4, 5), two_layer(6, 3, 4, 1)), (0.0, 0.37, 0.6)):
+    X = 11**0.5 * torch.linalg.qr(normal(9, 11, 4)).Q
+    nets = two_layer(5, 3, 4, 5), two_layer(6, 3, 4, 1)
+    for M, model, drop in itertools.product((normal(3, 3, 4), 0 * normal(3, 3, 4)), nets, (0.0, 0.37, 0.6)):
         masked = sum(
             chance * float((M - model.U @ torch.diag(kept / (1 - drop)) @ model.V.mT).square().sum())
             for kept, chance in coin_masks([drop] * model.units)
         )
         label = f"width {model.units}, drop {drop}"
         found.append(compare(untied_objective(M, strength(drop))(model.U, model.V), "==", masked, f"stated, {label}"))
-        ours = criterion(model, Moments.of_map(M), Bernoulli(drop, model.units))
-        found.append(compare(ours, "==", masked, f"library, {label}"))
-        plain = risk(model, Moments.of_map(M))
-        found.append(compare(plain, "==", (M - model.matrix()).square().sum(), f"loss, {label}"))
+        for name, data in (("map", Moments.of_map(M)), ("examples", Sample(X, X @ M.mT))):
+            ours = criterion(model, data, Bernoulli(drop, model.units))
+            found.append(compare(ours, "==", masked, f"library, {name}, {label}"))
+            found.append(compare(risk(model, data), "==", (M - model.matrix()).square().sum(), f"loss, {label}"))
     return found
 
 
@@ -173,25 +185,27 @@ def tied_lower_bound(power: float) -> list[Comparison]:
     return found
 
 
-def rescaling(mixed: float) -> list[Comparison]:
-    """f(U D, V D^-1) = f(U, V) for signed diagonal D, by the library and over all masks.
+def rescaling(shear: float) -> list[Comparison]:
+    """f(U A, V A^-T) by the library against f(U, V) by all masks: the same for diagonal A of any signs and sizes.
 
-    With `mixed` off the diagonal of D the map and its risk stay, the penalty does not.
+    With `shear` off the diagonal the product and the risk are still the same, and the penalty is not.
     """
     found = []
-    for seed, (width, drop) in enumerate(((4, 0.4), (2, 0.75), (1, 0.2))):
-        D = torch.diag(tensor([2.0, -0.5, 1.3, -4.0])[:width]) + mixed * (1 - torch.eye(width, dtype=torch.float64))
-        model = two_layer(seed + 4, 3, 5, width)
-        scaled = TwoLayerLinear(model.U @ D, model.V @ torch.linalg.inv(D).mT)
-        for data in (moments(1, 3, 5), moments(2, 3, 5, rank=2)):
-            label = f"r={width}, p={drop}"
-            found.append(compare(risk(scaled, data), "==", risk(model, data), f"risk, {label}"))
-            found.append(compare(library(scaled, data, drop), "==", library(model, data, drop), f"penalty, {label}"))
-            for name, net in (("given", model), ("rescaled", scaled)):
-                masks = coin_masks([drop] * width)
-                maps = ((net.U @ torch.diag(kept / (1 - drop)) @ net.V.mT, chance) for kept, chance in masks)
-                value = risk(net, data) + library(net, data, drop)
-                found.append(compare(value, "==", expected_error(maps, data), f"all masks, {name}, {label}"))
+    scales = ((2.0, 0.5, 1.3, 4.0), 0.4), ((2.0, -0.5, 1.3, -4.0), 0.75), ((300.0, 0.01), 0.2), ((-3.0,), 0.4)
+    for D, drop in ((tensor(entries), drop) for entries, drop in scales):
+        A = torch.diag(D) + shear * torch.triu(torch.ones(len(D), len(D)), 1) * D
+        model = two_layer(4, 3, 5, len(D))
+        scaled = TwoLayerLinear(model.U @ A, model.V @ torch.linalg.inv(A).mT)
+        for data in (Moments.of_map(normal(3, 3, 5)), moments(1, 3, 5), moments(2, 3, 5, rank=2)):
+            masked = expected_error(
+                ((model.U * kept @ model.V.mT / (1 - drop), chance) for kept, chance in coin_masks([drop] * len(D))),
+                data,
+            )
+            plain = expected_error(iter([(model.matrix(), 1.0)]), data)
+            found.append(compare(risk(scaled, data), "==", plain, f"risk, width {len(D)}"))
+            found.append(compare(library(scaled, data, drop), "==", masked - plain, f"penalty, width {len(D)}"))
+            ours = criterion(scaled, data, Bernoulli(drop, len(D)))
+            found.append(compare(ours, "==", masked, f"criterion, width {len(D)}"))
     return found
 
 
@@ -211,17 +225,30 @@ def printed_eqz(U: Tensor, normalize: bool = True, count: Callable[[int], None] 
     return Q
 
 
+def equalizer_of_another(U: Tensor) -> Tensor:
+    """An equalizer of U with its first column 1 % longer."""
+    other = torch.cat([1.01 * U[:, :1], U[:, 1:]], 1)
+    return equalizer(other.mT @ other)
+
+
 def equalization(algorithm: Callable[[Tensor], Tensor]) -> list[Comparison]:
-    """Q orthogonal and the columns of U Q of equal norm; zero, rank-one, equal and single columns included."""
+    """Q orthogonal and the columns of U Q of equal norm; zero, rank-one, equal, single, tiny and large columns."""
     found = []
     ones = torch.ones(3, 4, dtype=torch.float64)
-    for U in (normal(1, 5, 4), normal(2, 2, 7), ones, 0 * ones, normal(3, 4, 1), 1e6 * normal(4, 3, 3)):
+    plain = (normal(1, 5, 4), normal(2, 2, 7), normal(5, 9, 8), normal(3, 4, 1))
+    for U in (
+        *plain,
+        1e6 * normal(4, 3, 3),
+        1e-6 * normal(4, 3, 3),
+        ones,
+        ones * tensor([1e-3, 1.0, 1.0, 1e3]),
+        0 * ones,
+    ):
         Q = algorithm(U)
-        width = U.shape[1]
+        width, total = U.shape[1], U.square().sum()
         found.append(compare(Q.mT @ Q, "==", torch.eye(width, dtype=torch.float64), f"orthogonal, r={width}"))
-        scale = max(1.0, float(U.square().sum()))
-        norms = (U @ Q).square().sum(0)
-        found.append(compare(norms, "==", U.square().sum() / width, f"column norms, r={width}", scale=scale))
+        norms = (U @ Q).square().sum(0) / total.clamp_min(1e-300)
+        found.append(compare(norms, "==", float(total > 0) / width, f"shares of the columns, r={width}"))
     return found
 
 
@@ -352,28 +379,6 @@ def tied_optimum(
     return found
 
 
-def optimal_factors(lam: float, tied: bool) -> list[Comparison]:
-    """Factors of descent and of the library are equalized and R = (lam / r) ||.||_*^2; at lam = 0 they need not be.
-
-    Widths below, at and above the rank of the map; untied, the map is rectangular.
-    """
-    found = []
-    for seed, width in ((1, 2), (2, 3), (3, 5)):
-        Q, P = torch.linalg.qr(normal(seed, 3, 3)).Q, torch.linalg.qr(normal(seed + 7, 4, 3)).Q
-        spectrum, family = tensor([2.0, 1.2, 0.7]), Autoencoder if tied else TwoLayerLinear
-        M = (Q if tied else P) * spectrum @ Q.mT
-        objective = tied_objective(M, lam) if tied else untied_objective(M, lam)
-        _, ours = descend(objective, [(3, width)] if tied else [(4, width), (3, width)], starts=3, seed=seed)
-        library = optimum(family, Moments.of_map(M), Bernoulli(lam / (1 + lam), width)).model
-        for name, factors in (("descent", ours), ("library", library.tensors)):
-            U, V = factors[0], factors[-1]
-            products, strength = U.norm(dim=0) * V.norm(dim=0), nuclear(U @ V.mT)
-            found.append(compare(products, "==", strength / width, f"products of {name}, r={width}", precision=1e-4))
-            share = (products.square().sum() * width) / strength**2
-            found.append(compare(share, "==", 1.0, f"penalty of {name} over its bound, r={width}", precision=1e-5))
-    return found
-
-
 def joint_construction(other: bool) -> list[Comparison]:
     """Factors with the same product and ||u q_i||^2 = ||v q_i||^2 = ||U V^T||_* / r, as printed and by the library.
 
@@ -401,18 +406,6 @@ def joint_construction(other: bool) -> list[Comparison]:
             found.append(compare(products, "==", nuclear(W) / width, f"products, {name}, r={width}"))
         for name, factor in (("U", U @ Q), ("V", V @ Q)):
             found.append(compare(factor.square().sum(0), "==", nuclear(W) / width, f"columns of {name}, r={width}"))
-    return found
-
-
-def minimal_path_norm(share: float) -> list[Comparison]:
-    """A global minimum has the least path norm among factorizations of its own product: psi^2 = ||.||_*^2 / r."""
-    _, (U, V) = descend(untied_objective(tensor([[2.0, 0.3], [0.1, 1.0]]), 0.4), [(2, 2), (2, 2)], starts=3)
-    least = float(path_norm([V.mT, U]))
-    found = [compare(least**2, "==", share * nuclear(U @ V.mT) ** 2 / 2, "the least one", precision=1e-6)]
-    for seed in range(6):
-        A = torch.eye(2, dtype=torch.float64) + 0.5 * normal(seed, 2, 2)
-        other = path_norm([torch.linalg.solve(A, V.mT), U @ A])
-        found.append(compare(other, ">=", least, "another factorization", precision=1e-6))
     return found
 
 

@@ -10,7 +10,7 @@ from droptics.equalization import joint_equalizer
 from droptics.evidence.claims import Claim
 from droptics.linalg import equalizer, hadamard_equalizer, shrink
 from droptics.papers import runs
-from droptics.papers.mianjy2018 import checks, landscape_checks, proof_checks
+from droptics.papers.mianjy2018 import checks, factor_checks, landscape_checks, proof_checks
 from droptics.papers.mianjy2018.errata import ERRATA
 from droptics.papers.mianjy2018.landscape_claims import CLAIMS as LANDSCAPE
 from droptics.papers.mianjy2018.proof_claims import CLAIMS as PROOFS
@@ -87,20 +87,23 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Remark 3.1",
         "f(UD, VD^-1) = f(U,V) for every diagonal D with positive entries; signs do not matter either.",
         check=partial(checks.rescaling, 0.0),
-        control=partial(checks.rescaling, 0.1),
-        objects=("penalties.penalty",),
+        control=partial(checks.rescaling, 0.05),
+        objects=("penalties.penalty", "penalties.risk", "penalties.criterion"),
+        note="Diagonal ones only: UA and VA^-T with another invertible A have the same map and another penalty.",
     ),
     Claim(
         "mianjy2018-thm2.2",
         f"{SOURCE}, Theorem 2.2",
-        "Every weight matrix has an orthogonal equalizer, found in polynomial time.",
+        "Every weight matrix has an orthogonal equalizer, which Algorithm 2 finds in polynomial time.",
         check=lambda: [
             *checks.equalization(lambda U: equalizer(U.mT @ U)),
             *checks.equalization(checks.printed_eqz),
             *proof_checks.eigendecomposition_cost(4),
         ],
-        control=partial(checks.equalization, lambda U: torch.eye(U.shape[1], dtype=torch.float64)),
+        control=partial(checks.equalization, checks.equalizer_of_another),
         objects=("linalg.equalizer",),
+        note="Of this matrix: the equalizer of one whose first column is 1 % longer is none. The library's needs r - 1 "
+        "plane rotations.",
     ),
     Claim(
         "mianjy2018-alg2",
@@ -131,20 +134,22 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-thm2.3",
         f"{SOURCE}, Theorem 2.3",
         "A global optimum of the tied problem is equalized and R = (lam/r) ||U||_F^4.",
-        check=partial(checks.optimal_factors, 0.6, True),
-        control=partial(checks.optimal_factors, 0.0, True),
-        objects=("optima.optimum",),
-        note="With dropout: at lam = 0, the left panel of Figure 1, optima need not be.",
+        check=partial(factor_checks.optimal_factors, True),
+        control=partial(factor_checks.optimal_factors, True, idle=1),
+        objects=("optima.optimum", "penalties.penalty"),
+        note="With dropout: at lam = 0, the left panel of Figure 1, optima need not be. Critical points need not "
+        "either: the optimum of width r - 1 beside a unit of weight zero is one.",
     ),
     Claim(
         "mianjy2018-thm3.4",
         f"{SOURCE}, Theorem 3.4",
         "A global optimum of the untied problem is jointly equalized and R = (lam/r) (sum_i ||u_i|| ||v_i||)^2 = "
         "(lam/r) ||UV^T||_*^2.",
-        check=partial(checks.optimal_factors, 0.6, False),
-        control=partial(checks.optimal_factors, 0.0, False),
-        objects=("norms.nuclear", "optima.optimum"),
-        note="With dropout, lam > 0; every product is ||UV^T||_*/r, the stronger definition of the thesis.",
+        check=partial(factor_checks.optimal_factors, False),
+        control=partial(factor_checks.optimal_factors, False, idle=1),
+        objects=("norms.nuclear", "optima.optimum", "penalties.penalty"),
+        note="With dropout, lam > 0; every product is ||UV^T||_*/r, the stronger definition of the thesis. Of optima, "
+        "not of all critical points: the optimum of width r - 1 beside a unit of weight zero has r/(r-1) times that R.",
     ),
     Claim(
         "mianjy2018-thm3.3",
@@ -245,14 +250,15 @@ CLAIMS: tuple[Claim, ...] = (
         "the problem for y = Mx and isotropic x.",
         check=partial(checks.factorization, lambda drop: drop / (1 - drop)),
         control=partial(checks.factorization, lambda drop: drop),
-        objects=("data.Moments.of_map", "penalties.criterion"),
+        objects=("data.Moments.of_map", "penalties.criterion", "penalties.risk"),
     ),
     Claim(
         "mianjy2018-sec1",
         f"{SOURCE}, Section 1",
-        "Global minima have the least l2 path norm among all factorizations of the same product.",
-        check=partial(checks.minimal_path_norm, 1.0),
-        control=partial(checks.minimal_path_norm, 2.0),
+        "Global minima have the least l2 path norm among all factorizations of the same product; for autoencoders with "
+        "tied weights all local minima have.",
+        check=partial(factor_checks.minimal_path_norm, 2.0),
+        control=partial(factor_checks.minimal_path_norm, 1.8),
         objects=("norms.path_norm",),
     ),
     Claim(
@@ -260,7 +266,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Lemma A.2",
         "(I + (lam/r) 11^T)^-1 = I - lam/(r + lam rho) 11^T.",
         check=partial(proof_checks.woodbury, lambda lam, r, rho: r + lam * rho),
-        control=partial(proof_checks.woodbury, lambda lam, r, rho: r + lam),
+        control=partial(proof_checks.woodbury, lambda lam, r, rho: r + lam * (rho - 1)),
     ),
     Claim(
         "mianjy2018-lemA.3",

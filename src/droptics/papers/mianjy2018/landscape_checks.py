@@ -6,7 +6,10 @@ import itertools
 import math
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.optimize import root
 from torch import Tensor
 
 from droptics.data import Moments
@@ -30,7 +33,7 @@ def hessian_least(objective: Callable[[Tensor], Tensor], U: Tensor) -> tuple[flo
         return objective(vector.reshape(U.shape))
 
     gradient = torch.func.grad(of_vector)(flat)
-    curvature = torch.func.hessian(of_vector)(flat)
+    curvature = torch.func.jacrev(torch.func.grad(of_vector))(flat)
     return float(gradient.norm()), float(torch.linalg.eigvalsh((curvature + curvature.mT) / 2)[0])
 
 
@@ -78,31 +81,66 @@ def _rotation_to_equal(U: Tensor) -> Tensor:
     return U
 
 
-def strict_saddles(lam: float, inside: bool = False) -> list[Comparison]:
-    """Every equalized critical point that is not a global minimum has negative curvature, lam below the threshold.
+def critical_points(M: Tensor, lam: float, width: int, starts: int = 12) -> list[Tensor]:
+    """Critical points of the tied objective that root finding reaches from random starts, one of each value.
 
-    Spectra without and with ties, each point equalized by another rotation, M in general position. `inside` looks only
-    along the eigenvectors that a point uses, where it is the best of its kind.
+    Nothing is supposed of their form: columns may differ in norm, M need neither be diagonal nor positive.
+    """
+    A, found = M.numpy(), {}
+
+    def slopes(flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        U = flat.reshape(-1, width)
+        return ((U @ U.T - A) @ U + lam * U * (U * U).sum(0)).ravel()
+
+    for seed in range(starts):
+        reached = root(slopes, 1.2 * normal(seed, len(A) * width).numpy(), tol=1e-13).x
+        if np.abs(slopes(reached)).max() < 1e-10:
+            U = torch.from_numpy(reached.reshape(-1, width))
+            found[round(float(tied_objective(M, lam)(U)), 7)] = U
+    return [U for _, U in sorted(found.items(), key=lambda item: item[0])]
+
+
+def psd(seed: int, size: int) -> Tensor:
+    """A positive definite map in general position."""
+    factor = normal(seed, size, size)
+    return factor @ factor.mT / size
+
+
+def threshold(M: Tensor, width: int) -> float:
+    """What lam is to stay below in Theorem 4.3: r s_r / (s_1 + ... + s_r - r s_r)."""
+    top = torch.linalg.eigvalsh(M).flip(0)[:width]
+    return float(width * top[-1] / (top.sum() - width * top[-1]))
+
+
+def strict_saddles(equalized: bool, every: bool = False) -> list[Comparison]:
+    """Critical points below the threshold that are no global minima have negative curvature, and minima have none.
+
+    Spectra without and with ties. Equalized ones by their closed form, each by another rotation, and without
+    `equalized` also whatever root finding reaches, most of it with columns of different norms. With `every`,
+    critical points and not only minima were to be global.
     """
     found = []
-    cases = [(tensor([2.0, 1.0]), 2), (tensor([1.5, 1.0, 0.4]), 2), (tensor([2.0, 1.0, 1.0]), 2), (tensor([1.0]), 1)]
-    for seed, (eigenvalues, width) in enumerate([*cases, (tensor([1.2, 1.0, 0.9]), 3)]):
-        r_th, rest = width * float(eigenvalues[width - 1]), float(eigenvalues[:width].sum())
-        found.append(compare(lam * (rest - r_th), "<", r_th, "lam below the threshold"))
-        kept = shrink(eigenvalues, lam, width)
-        least = float((eigenvalues - kept).square().sum() + lam / width * kept.sum() ** 2)
-        for number, point in enumerate(group_points(eigenvalues, lam, width)):
-            turn = torch.linalg.qr(normal(10 * seed + number, width, width)).Q
-            U = _rotation_to_equal(point @ turn)
-            used = (U != 0).any(1) if inside and bool((U != 0).any()) else torch.ones(len(U), dtype=torch.bool)
-            basis = torch.linalg.qr(normal(number, int(used.sum()), int(used.sum()))).Q
-            objective = tied_objective(basis * eigenvalues[used] @ basis.mT, lam)
-            gradient, curvature = hessian_least(objective, basis @ U[used])
-            found.append(compare(gradient, "==", 0.0, "gradient", precision=1e-6))
-            if float(tied_objective(torch.diag(eigenvalues), lam)(U)) > least + 1e-7:
-                found.append(compare(curvature, "<", 0.0, "least curvature off the optimum", precision=1e-7))
+    given = [torch.diag(tensor(spectrum)) for spectrum in ((2.0, 1.0), (1.5, 1.0, 0.4), (2.0, 1.0, 1.0), (1.0,))]
+    cases = [(given[0], 2, 0.25), (given[1], 2, 0.95), (given[2], 2, 0.5), (given[3], 1, 0.5)]
+    for M, width, share in (*cases, (psd(2, 3), 3, 0.95), (psd(1, 4), 3, 0.3)):
+        lam = share * min(threshold(M, width), 3.0)
+        eigenvalues, vectors = torch.linalg.eigh(M)
+        turn = torch.linalg.qr(normal(len(M) + width, width, width)).Q
+        points = [vectors @ _rotation_to_equal(U @ turn) for U in group_points(eigenvalues, lam, width)]
+        points += [] if equalized else critical_points(M, lam, width)
+        kept = shrink(eigenvalues.flip(0), lam, width)
+        least = float((eigenvalues.flip(0) - kept).square().sum() + lam / width * kept.sum() ** 2)
+        objective, label = tied_objective(M, lam), f"{len(M)} inputs, r={width}"
+        values = [float(objective(U)) for U in points]
+        found.append(compare(min(values), "==", least, f"least value, {label}", precision=1e-8))
+        for value, U in sorted(zip(values, points, strict=True), key=lambda pair: pair[0]):
+            gradient, curvature = hessian_least(objective, U)
+            found.append(compare(gradient, "==", 0.0, f"gradient, {label}", precision=1e-6))
+            if value <= least + 1e-7:
+                found.append(compare(curvature, ">=", 0.0, f"least curvature at the optimum, {label}", precision=1e-7))
             else:
-                found.append(compare(curvature, ">=", 0.0, "least curvature at the optimum", precision=1e-7))
+                found.append(compare(curvature, "<", 0.0, f"least curvature off the optimum, {label}", precision=1e-7))
+                found += [compare(value, "==", least, f"value, {label}")] if every else []
     return found
 
 
@@ -122,9 +160,10 @@ def unequal_points(lam: float, width: int = 3) -> list[Comparison]:
 def strict_saddle_property(layers: int) -> list[Comparison]:
     """Kinds that the library gives critical points against the least eigenvalue of the Hessian by differentiation.
 
-    Tied: all critical points of width 2 for one input and output, and all equalized ones of a larger map; those that
-    are no minima are strict saddles. Untied, the origin of `layers` layers is a saddle, as two steps up and down
-    show: strict for two layers, with least curvature -2 s_1(M), and not for three, whose Hessian there is zero.
+    Tied: all critical points of width 2 for one input and output, all equalized ones of a larger map, and those that
+    root finding reaches in general position; those that are no minima are strict saddles. Untied, the origin of
+    `layers` layers is a saddle, as two steps up and down show: strict for two layers, with least curvature -2 s_1(M),
+    and not for three, whose Hessian there is zero.
     """
     found, lam = [], 0.6
     M, masks = normal(4, 3, 3), Product([Bernoulli(lam / (1 + lam), 3)] * (layers - 1))
@@ -138,11 +177,13 @@ def strict_saddle_property(layers: int) -> list[Comparison]:
         change = criterion(moved, data, masks).value - criterion(origin, data, masks).value
         found.append(compare(sign * change, "<", 0.0, f"a step {name}, {layers} layers"))
     found.append(compare(seen.gradient_norm, "==", 0.0, "gradient at the origin"))
+    found.append(compare(seen.curvature, "<", 0.0, f"curvature at the origin, {layers} layers"))
     found.append(compare(seen.curvature, "==", -2 * torch.linalg.svdvals(M)[0], f"curvature, {layers} layers"))
     scalar = [(tensor([[2.0]]), U) for U in scalar_critical_points(2.0, lam, 2)]
-    spectrum = tensor([1.5, 1.0, 0.4])
-    for M, U in [*scalar, *((torch.diag(spectrum), U) for U in group_points(spectrum, lam, 2))]:
-        width, eigenvalues = U.shape[1], M.diagonal()
+    spectrum, general = tensor([1.5, 1.0, 0.4]), psd(2, 3)
+    equalized = [(torch.diag(spectrum), U) for U in group_points(spectrum, lam, 2)]
+    for M, U in [*scalar, *equalized, *((general, U) for U in critical_points(general, lam, 3))]:
+        width, eigenvalues = U.shape[1], torch.linalg.eigvalsh(M).flip(0)
         kept = shrink(eigenvalues, lam, width)
         least = float((eigenvalues - kept).square().sum() + lam / width * kept.sum() ** 2)
         gradient, curvature = hessian_least(tied_objective(M, lam), U)
@@ -168,19 +209,38 @@ def local_minima(lam: float) -> list[Comparison]:
 
 
 def rotation_curvature(factor: Callable[[float], float]) -> list[Comparison]:
-    """Second derivative of f along the rotation of two orthogonal columns is -4 lam (n_1 - n_2)^2."""
+    """Second derivative of f along the rotation of two orthogonal columns is -4 lam (n_1 - n_2)^2, n_i = ||u_i||^2.
+
+    At any weights with orthogonal columns, and at critical points of maps in general position: there columns of
+    different norms are orthogonal, and the Hessian is at most that over n_1 + n_2 in the direction of the turn.
+    """
     found = []
-    for lam, first, second in ((0.7, 1.5, 0.6), (0.2, 0.9, 0.0)):
-        U = torch.diag(tensor([first, second]))
-        objective = tied_objective(normal(1, 2, 2), lam)
+    U = torch.linalg.qr(normal(4, 4, 2)).Q
+    cases = [(normal(1, 2, 2), 0.7, torch.diag(tensor([1.5, 0.6]))), (normal(2, 4, 4), 0.2, U * tensor([0.9, 0.0]))]
+    for seed, lam, width in ((1, 0.5, 2), (2, 0.3, 3), (3, 1.4, 3)):
+        M = psd(seed, 4)
+        cases += [(M, lam, U) for U in critical_points(M, lam, width)]
+    for M, lam, U in cases:
+        objective, norms = tied_objective(M, lam), U.square().sum(0)
+        i, j = int(norms.argmax()), int(norms.argmin())
+        if float(norms[i] - norms[j]) < 1e-6:
+            continue
 
-        def along(t: Tensor, U: Tensor = U, objective: Callable[[Tensor], Tensor] = objective) -> Tensor:
-            rotation = torch.stack([torch.stack([t.cos(), -t.sin()]), torch.stack([t.sin(), t.cos()])])
-            return objective(U @ rotation)
+        def along(t: Tensor, U: Tensor = U, i: int = i, j: int = j, f: Callable[..., Tensor] = objective) -> Tensor:
+            columns = list(U.unbind(1))
+            columns[i], columns[j] = t.cos() * U[:, i] + t.sin() * U[:, j], t.cos() * U[:, j] - t.sin() * U[:, i]
+            return f(torch.stack(columns, 1))
 
-        second_derivative = torch.func.hessian(along)(tensor(0.0))
-        formula = -4 * factor(lam) * (first**2 - second**2) ** 2
-        found.append(compare(second_derivative, "==", formula, f"lam={lam}"))
+        label = f"lam={lam}, norms {float(norms[i]):.3f} and {float(norms[j]):.3f}"
+        formula = -4 * factor(lam) * (norms[i] - norms[j]) ** 2
+        turned = torch.func.grad(torch.func.grad(along))(tensor(0.0))
+        found.append(compare(turned, "==", formula, label, precision=1e-8))
+        found.append(compare(U[:, i] @ U[:, j], "==", 0.0, f"columns are orthogonal, {label}", precision=1e-8))
+        gradient, curvature = hessian_least(objective, U)
+        if gradient < 1e-6:
+            limit = formula / (norms[i] + norms[j])
+            found.append(compare(curvature, "<=", limit, f"least eigenvalue, {label}", precision=1e-8))
+            found.append(compare(curvature, "<", 0.0, f"a strict saddle, {label}"))
     return found
 
 
@@ -194,15 +254,15 @@ def below_map(eigenvalues: tuple[float, ...], lam: float = 0.5) -> list[Comparis
     return found
 
 
-def range_is_positive(sign: float) -> list[Comparison]:
-    """UU^T <= P M P on the range of U for every symmetric M."""
+def range_is_positive(projected: bool) -> list[Comparison]:
+    """UU^T <= PMP with P on the range of U at critical points for symmetric M of any signs; <= M fails for some."""
     found = []
-    for eigenvalues in ((1.0, -1.0), (2.0, 0.5), (-1.0, -2.0)):
-        M = torch.diag(tensor(eigenvalues))
-        for U in group_points(tensor(eigenvalues), 0.5, 2):
-            P = U @ torch.linalg.pinv(U)
-            top = torch.linalg.eigvalsh(sign * (U @ U.mT - P @ M @ P))[-1]
-            found.append(compare(top, "<=", 0.0, "largest eigenvalue", precision=1e-7))
+    for seed, size, width, lam in ((0, 2, 2, 0.5), (1, 3, 2, 0.1), (2, 3, 3, 0.6), (3, 4, 3, 2.0), (5, 4, 2, 0.0)):
+        M = (normal(seed, size, size) + normal(seed, size, size).mT) / 2
+        for U in [torch.zeros(size, width, dtype=torch.float64), *critical_points(M, lam, width)]:
+            P = U @ torch.linalg.pinv(U, atol=1e-6)
+            top = torch.linalg.eigvalsh(U @ U.mT - (P @ M @ P if projected else M))[-1]
+            found.append(compare(top, "<=", 0.0, f"largest eigenvalue, {size} inputs, lam {lam}", precision=1e-8))
     return found
 
 

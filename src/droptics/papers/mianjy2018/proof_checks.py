@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from droptics.data import Moments
@@ -14,29 +17,33 @@ from droptics.masks import Bernoulli
 from droptics.models import TwoLayerLinear
 from droptics.norms import nuclear
 from droptics.optima import optimum
-from droptics.papers.instances import descend, normal, tensor
+from droptics.papers.instances import coin_masks, descend, normal, tensor
 from droptics.papers.mianjy2018.checks import printed_eqz, tied_objective, untied_objective
-from droptics.penalties import criterion
+from droptics.training import Penalized, train
 
 
-def column_norms(pairs: list[tuple[Tensor, Tensor]]) -> list[Comparison]:
-    """||u_i||^2 = ||v_i||^2 = ||U V^T||_* / r for pairs whose products ||u_i|| ||v_i|| all agree."""
+def column_norms(stretch: float) -> list[Comparison]:
+    """||u_i||^2 = ||v_i||^2 = ||U V^T||_* / r at global optima, units rescaled in turn by `stretch` and its inverse.
+
+    Rescaled or not they are global optima: their criterion, summed over all masks, is the least that descent finds.
+    """
     found = []
-    for U, V in pairs:
-        level = nuclear(U @ V.mT) / U.shape[1]
-        found += [compare(factor.square().sum(0), "==", level, "squared column norms") for factor in (U, V)]
+    for seed, width, drop in ((1, 3, 0.3), (4, 4, 0.5), (6, 2, 0.2)):
+        M = normal(seed, 3, 4)
+        best = optimum(TwoLayerLinear, Moments.of_map(M), Bernoulli(drop, width)).model
+        scale = stretch ** tensor([(-1.0) ** i for i in range(width)])
+        U, V = best.tensors[0] * scale, best.tensors[1] / scale
+        masked = sum(
+            chance * float((M - U * kept @ V.mT / (1 - drop)).square().sum())
+            for kept, chance in coin_masks([drop] * width)
+        )
+        least, _ = descend(untied_objective(M, drop / (1 - drop)), [(3, width), (4, width)], starts=1, seed=seed)
+        found.append(compare(masked, "==", least, f"criterion of an optimum, r={width}", precision=1e-8))
+        level = nuclear(U @ V.mT) / width
+        found.append(compare(U.norm(dim=0) * V.norm(dim=0), "==", level, f"products, r={width}"))
+        for name, factor in (("U", U), ("V", V)):
+            found.append(compare(factor.square().sum(0), "==", level, f"squared columns of {name}, r={width}"))
     return found
-
-
-def rescaled_optimum() -> list[tuple[Tensor, Tensor]]:
-    """A global optimum whose units are rescaled, which keeps it one."""
-    data, masks = Moments.of_map(normal(1, 3, 4)), Bernoulli(0.3, 3)
-    best = optimum(TwoLayerLinear, data, masks)
-    assert isinstance(best.model, TwoLayerLinear)
-    scale = tensor([2.0, 0.5, 3.0])
-    model = TwoLayerLinear(best.model.U * scale, best.model.V / scale)
-    assert Comparison(float(criterion(model, data, masks).value), "==", best.objective).holds
-    return [(model.U, model.V)]
 
 
 def strongly_equal() -> list[tuple[Tensor, Tensor]]:
@@ -83,33 +90,57 @@ def swap_curvature(at_zero: bool) -> list[Comparison]:
     return [compare(curvature, "==", true if at_zero else printed, "second derivative at zero")]
 
 
-def score_variances(M: Tensor, U: Tensor, V: Tensor, lam: float, steps: int, rate: float) -> Tensor:
-    """Variance of ||u_i|| ||v_i|| along gradient descent on the explicit objective, the mean of Algorithm 1."""
-    found = []
-    for _ in range(steps):
-        u, v = U.square().sum(0), V.square().sum(0)
-        found.append((u * v).sqrt().var(correction=0))
-        error = U @ V.mT - M
-        U, V = U - 2 * rate * (error @ V + lam * U * v), V - 2 * rate * (error.mT @ U + lam * V * u)
-    return torch.stack(found)
+Array = NDArray[np.float64]
+Score = Callable[[Array, Array], Array]
+
+
+def products(u: Array, v: Array) -> Array:
+    """||u_i|| ||v_i|| from squared norms."""
+    return np.sqrt(u * v)
+
+
+def score_variances(
+    start: tuple[Tensor, Tensor, Tensor], lam: float, steps: int, rate: float, score: Score = products
+) -> tuple[Tensor, Array, Array]:
+    """Variance of scores along descent on the explicit objective, the mean of Algorithm 1, and the last weights."""
+    M, U, V = (part.numpy() for part in start)
+    found = np.empty(steps)
+    for step in range(steps):
+        u, v = (U * U).sum(0), (V * V).sum(0)
+        found[step] = score(u, v).var()
+        error = U @ V.T - M
+        U, V = U - 2 * rate * (error @ V + lam * U * v), V - 2 * rate * (error.T @ U + lam * V * u)
+    return torch.from_numpy(found), U, V
 
 
 def never_rises(spectrum: tuple[float, ...], start: tuple[float, ...]) -> list[Comparison]:
     """Each variance is at most the one before."""
     M, U = torch.diag(tensor(spectrum)), torch.diag(tensor(start))
-    values = score_variances(M, U, U, 0.5, 400, 0.02)
+    values, _, _ = score_variances((M, U, U), 0.5, 400, 0.02)
     return [compare(values[1:], "<=", values[:-1], "variance of the scores, step by step", precision=1e-12)]
 
 
-def rises_and_vanishes(lam: float) -> list[Comparison]:
-    """From small unequal weights the variance rises while two different values are learned, then goes to zero."""
-    M = torch.diag(tensor([2.0, 1.0]))
-    U, V = (0.1 * (torch.eye(2, dtype=torch.float64) + 0.3 * normal(seed, 2, 2)) for seed in (1, 2))
-    values = score_variances(M, U, V, lam, 1000, 0.1)
-    return [
-        compare(values.max(), ">", 2 * values[0], "largest variance against the first"),
-        compare(values[-1], "<=", 1e-10, "last variance", precision=1e-12),
-    ]
+def rises_and_vanishes(score: Score) -> list[Comparison]:
+    """From small weights the variance rises while different values are learned, then goes to zero; without dropout not.
+
+    The library's descent on the penalized objective takes the same steps.
+    """
+    found, rate = never_rises((1.0, 1.0), (1.2, 0.6)), 0.05
+    for seed, outputs, inputs, width, lam in ((1, 2, 2, 2, 0.5), (5, 2, 4, 2, 2.0), (7, 3, 3, 4, 0.3)):
+        M = torch.diag(tensor([2.0, 1.0])) if seed == 1 else normal(seed, outputs, inputs)
+        U, V = 0.1 * normal(seed + 1, outputs, width), 0.3 * normal(seed + 2, inputs, width)
+        start, label = (M, U, V), f"lam={lam}, r={width}"
+        values, _, _ = score_variances(start, lam, 1200, rate, score)
+        found.append(compare(values.max(), ">", 2 * values[0], f"largest variance against the first, {label}"))
+        found.append(compare(values[-1], "<=", 1e-10, f"last variance, {label}", precision=1e-12))
+        plain, _, _ = score_variances(start, 0.0, 400, rate, score)
+        found.append(compare(plain[-1], ">", 1e-3, f"last variance without dropout, {label}"))
+        _, *ours = score_variances(start, lam, 15, rate)
+        objective = Penalized(Bernoulli(lam / (1 + lam), width))
+        run = train(TwoLayerLinear(U, V), Moments.of_map(M), objective, steps=15, step_size=rate)
+        for own, reached in zip(ours, run.model.tensors, strict=True):
+            found.append(compare(reached, "==", own, f"the library's 15 steps, {label}"))
+    return found
 
 
 def adaptive_rate(scaled: bool) -> list[Comparison]:
@@ -142,12 +173,14 @@ def eigendecomposition_cost(order: int) -> list[Comparison]:
 
 
 def woodbury(denominator: Callable[[float, int, int], float]) -> list[Comparison]:
-    """(I + (lam/r) 1 1^T)^-1 = I - lam / (r + lam rho) 1 1^T."""
+    """(I + (lam/r) 1 1^T)^-1 = I - lam / (r + lam rho) 1 1^T, on both sides and by elimination; any rho and r."""
     found = []
-    for lam, r, rho in ((0.7, 5, 3), (3.0, 2, 4), (0.0, 3, 2)):
+    for lam, r, rho in itertools.product((0.7, 3.0, 40.0, 0.0), (1, 2, 5), (1, 2, 3, 8)):
         ones, identity = torch.ones(rho, rho, dtype=torch.float64), torch.eye(rho, dtype=torch.float64)
-        inverse = identity - lam / denominator(lam, r, rho) * ones
-        found.append(compare((identity + lam / r * ones) @ inverse, "==", identity, f"lam={lam} r={r} rho={rho}"))
+        matrix, inverse = identity + lam / r * ones, identity - lam / denominator(lam, r, rho) * ones
+        label = f"lam={lam} r={r} rho={rho}"
+        found += [compare(product, "==", identity, label) for product in (matrix @ inverse, inverse @ matrix)]
+        found.append(compare(inverse, "==", torch.linalg.inv(matrix), f"elimination, {label}"))
     return found
 
 
