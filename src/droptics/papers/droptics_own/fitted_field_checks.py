@@ -13,7 +13,7 @@ from droptics.annotations import is_beyond, is_dense, is_number, is_whole
 from droptics.attacks import Apgd, Bim, Fgsm, Pgd, Square
 from droptics.attacks.apgd import for_some, sparse_direction
 from droptics.attacks.gradients import as_columns
-from droptics.data import Entries, Sample
+from droptics.data import Entries, Moments, Sample
 from droptics.datasets import Ratings
 from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli
@@ -21,6 +21,7 @@ from droptics.models import DeepLinear, Factorization, ReLUNet, TwoLayerLinear
 from droptics.papers.droptics_own.ranker_checks import interactions, weights_of
 from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, tensor, uniform
+from droptics.penalties import MonteCarlo, penalty
 from droptics.recommenders import (
     AutoencoderCompletion,
     DropoutAutoencoder,
@@ -31,15 +32,25 @@ from droptics.recommenders import (
     saving,
 )
 from droptics.recommenders.ratings import observations
-from droptics.training import Dropout, DropoutClassifier, DropoutRegressor, Recording, train
+from droptics.training import (
+    Dropout,
+    DropoutClassifier,
+    DropoutRegressor,
+    Recording,
+    lazy_start,
+    train,
+    train_lazy,
+)
 from droptics.training.setup import data_tensors, run_seeds, run_step_sizes
+
+RECORDED = ("distance", "risk", "penalty", "singular_values")
 
 
 def left_behind(scale: float) -> list[Comparison]:
     """Fields of fitted models and of runs, kinds of numbers, starts, seeds and step sizes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        parts = (_blended, _stacked, _networks, _recorded, _numbers, _shared)
+        parts = (_blended, _stacked, _networks, _recorded, _lazy, _numbers, _shared)
         return [one for part in parts for one in part(scale)]
 
 
@@ -179,26 +190,33 @@ def _recorded(scale: float) -> list[Comparison]:
     pair, data = TwoLayerLinear(normal(3, 2, 4), normal(4, 3, 4)), Sample(normal(1, 6, 3), normal(2, 6, 2))
     law, reference = Bernoulli(0.3, 4), normal(9, 2, 3)
     found.append(same(Recording(at=(9, 2, 0, 2)).steps_of(5), (0, 2, 5), "steps in order, and the last", scale))
-    run = train(
-        pair,
-        data,
-        Dropout(law),
-        steps=4,
-        step_size=0.05,
-        keep=(0, 2, 4),
-        record=Recording(("risk", "distance", "penalty", "singular_values"), at=(0, 2, 4), reference=reference),
-    )
-    for place, iterate in enumerate(run.iterates):
-        model: Any = iterate.model
-        far = (model.U @ model.V.mT - reference).norm()
-        risk = (data.targets - data.inputs @ model.V @ model.U.mT).square().sum(1).mean()
-        energy = (data.inputs @ model.V).square().mean(0)
-        added = 0.3 / 0.7 * (energy * model.U.square().sum(0)).sum()
-        values = torch.linalg.svdvals(model.U @ model.V.mT)
-        for name, wanted in (("distance", far), ("risk", risk), ("penalty", added), ("singular_values", values)):
-            told = run.history[name][place]
-            found.append(compare(told, "==", scale * wanted, f"{name} at step {iterate.step}"))
+    held = Sample(normal(5, 8, 3), normal(6, 8, 2))
+    for on, seen in ((None, data), (held, held), (Moments.of(held), held)):  # the training data, others
+        run = train(
+            pair,
+            data,
+            Dropout(law),
+            steps=4,
+            step_size=0.05,
+            keep=(0, 2, 4),
+            record=Recording(RECORDED, at=(0, 2, 4), data=on, reference=reference),
+        )
+        for place, iterate in enumerate(run.iterates):
+            model: Any = iterate.model
+            far = (model.U @ model.V.mT - reference).norm()
+            risk = (seen.targets - seen.inputs @ model.V @ model.U.mT).square().sum(1).mean()
+            energy = (seen.inputs @ model.V).square().mean(0)
+            added = 0.3 / 0.7 * (energy * model.U.square().sum(0)).sum()
+            values = torch.linalg.svdvals(model.U @ model.V.mT)
+            for name, wanted in zip(RECORDED, (far, risk, added, values), strict=True):
+                told = run.history[name][place]
+                found.append(compare(told, "==", scale * wanted, f"{name} at step {iterate.step}"))
     found.append(same(run.history["step"].tolist(), [0, 2, 4], "steps", scale))
+    method = MonteCarlo(40, seed=3)
+    drawn = train(pair, data, Dropout(law), steps=1, step_size=0.05, record=Recording(("penalty",), method=method))
+    estimate = penalty(pair, data, law, method).value
+    found.append(compare(drawn.history["penalty"][0], "==", scale * estimate, "the penalty by the method asked for"))
+    found.append(compare(estimate, "!=", scale * penalty(pair, data, law).value, "which is not exact"))
     found.append(same((run_seeds(5, 3), run_seeds([4, 9], 2)), ((5, 6, 7), (4, 9)), "seeds of runs", scale))
     objective = Dropout((Bernoulli(0.25, 4), Bernoulli(0.5, 4)))
     for convention, factors in (("gradient", [1.0, 1.0]), ("pal2020", [0.5, 0.5]), ("mianjy2018", [0.375, 0.25])):
@@ -210,6 +228,30 @@ def _recorded(scale: float) -> list[Comparison]:
     cells = Entries(torch.tensor([0, 1]), torch.tensor([1, 0]), normal(1, 2), (2, 2))
     shapes = [tuple(part.shape) for part in data_tensors(cells)]
     found.append(same(shapes, [(2,), (2,), (2,)], "tensors of the data", scale))
+    return found
+
+
+def _lazy(scale: float) -> list[Comparison]:
+    """Drifts, kept steps, sub-networks and the last network of lazy runs, written out row by row."""
+    found: list[Comparison] = []
+    signs = Sample(normal(1, 6, 3), tensor([1.0, -1, 1, 1, -1, 1]))
+    for drop, keep in ((0.4, (0, 3, 6)), (0.2, (1, 5, 2))):
+        start = lazy_start(3, 7, seed=2)
+        run = train_lazy(start, signs, drop, steps=6, step_size=0.9, max_norm=2.0, keep=keep, seed=4)
+        found.append(same(run.steps, tuple(sorted(keep)), f"kept steps, {drop}", scale))
+        for place, iterate in enumerate(run.run.iterates):
+            rows, top = iterate.model.tensors[:2]
+            far = max(
+                math.dist(row, begun) for row, begun in zip(rows.tolist(), start.weights[0].tolist(), strict=True)
+            )
+            found.append(compare(run.drift[place], "==", scale * far, f"drift at step {iterate.step}"))
+            if iterate.multipliers is not None:
+                hidden = (signs.inputs @ rows.mT).clamp_min(0) * iterate.multipliers.flatten()[3:]
+                told = run.subnetworks[place].outputs(signs.inputs)
+                found.append(compare(told, "==", scale * hidden @ top.mT, f"sub-network of step {iterate.step}"))
+        last: Any = run.run.model
+        wanted = (1 - drop) * (signs.inputs @ last.weights[0].mT).clamp_min(0) @ start.weights[1].mT
+        found.append(compare(run.model.outputs(signs.inputs), "==", scale * wanted, f"the last network, {drop}"))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -16,6 +17,7 @@ from droptics.losses import CrossEntropy
 from droptics.masks import Bernoulli, Product
 from droptics.models import ReLUNet
 from droptics.papers.droptics_own.moment_checks import network_masks
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, sample, simplex
 from droptics.training import (
     Dropout,
@@ -34,19 +36,15 @@ def small_networks(scale: float) -> list[Comparison]:
     deep: Any
     wide: Any
     small, deep = SmallCnn(2, 5, 7, 3, seed=4), ResNet(2, 4, 6, (2, 1), 8, seed=3)
-    value = images
-    for layer in small.body:
-        value = functional.conv2d(value, layer.weight, layer.bias, stride=2, padding=1).clamp_min(0)
-    pooled = torch.stack(
-        [value[:, :, a:b, c:d].mean((-2, -1)) for a, b in ((0, 1), (1, 2)) for c, d in ((0, 1), (1, 2))], -1
-    )
-    if value.shape[-1] == 2:
-        features = pooled.flatten(1) @ small.reduce.weight.mT + small.reduce.bias
-        found.append(
-            compare(
-                small(images), "==", scale * features @ small.head.weight.mT, "strided convolutions", precision=1e-5
-            )
-        )
+    for pictures in (images, normal(5, 2, 2, 28, 28).float()):
+        value = pictures
+        for layer in small.body:
+            value = functional.conv2d(value, layer.weight, layer.bias, stride=2, padding=1).clamp_min(0)
+        half = value.shape[-1] // 2
+        quarters = value.unflatten(-1, (2, half)).unflatten(-3, (2, half)).mean((-3, -1))
+        features = quarters.flatten(1) @ small.reduce.weight.mT + small.reduce.bias
+        wanted_outputs = scale * features @ small.head.weight.mT
+        found.append(compare(small(pictures), "==", wanted_outputs, f"convolutions to {2 * half}", precision=1e-5))
 
     def normed(values: Tensor, groups: int) -> Tensor:
         parts = values.reshape(len(values), groups, -1)
@@ -66,7 +64,23 @@ def small_networks(scale: float) -> list[Comparison]:
         value = (short + added).clamp_min(0)
     features = value.mean((-2, -1)) @ deep.reduce.weight.mT + deep.reduce.bias
     found.append(compare(deep(images), "==", scale * features @ deep.head.weight.mT, "residual blocks", precision=1e-4))
-    found.append(compare([block.first.stride[0] for block in deep.stages], "==", [scale, 1.0, 2.0], "strides"))
+    for blocks, base, channels, strides in (
+        ((2, 1), 8, (8, 8, 16), (1, 1, 2)),
+        ((1, 1, 1), 16, (16, 32, 64), (1, 2, 2)),
+        ((1, 2, 1, 1), 4, (4, 8, 8, 16, 32), (1, 2, 1, 2, 2)),
+    ):
+        other: Any = ResNet(3, 4, 6, blocks, base)
+        told = [(block.first.out_channels, block.first.stride[0]) for block in other.stages]
+        doubling = [(scale * count, step) for count, step in zip(channels, strides, strict=True)]
+        found.append(compare(told, "==", doubling, f"channels and strides of {blocks}"))
+        sizes = [base, *channels]
+        between = [a * b * (9 + (a != b)) + 9 * b * b + 4 * b for a, b in itertools.pairwise(sizes)]
+        weights = 3 * base * 9 + 2 * base + sum(between) + (channels[-1] + 1) * 6 + 6 * 4
+        told_weights = sum(part.numel() for part in other.parameters())
+        found.append(compare(told_weights, "==", scale * weights, f"weights of {blocks}"))
+    told = [tuple(layer.weight.shape) for layer in (*SmallCnn(2, 5, 7, 3).body, SmallCnn(2, 5, 7, 3).reduce)]
+    wanted = [(3, 2, 3, 3), (6, 3, 3, 3), (12, 6, 3, 3), (7, 48)]
+    found.append(same(told, wanted, "layers of strided convolutions", scale))
     wide = SmallCnn(3, 50, 400, 16, seed=1)
     for layer, gain in ((wide.body[2], 2.0), (wide.reduce, 1.0), (wide.head, 1.0)):
         weight = layer.weight.detach().double()

@@ -202,6 +202,7 @@ CLAIMS: tuple[Claim, ...] = (
             "training.DropoutRegressor",
             "training.DropoutClassifier",
             "training.Recording",
+            "training.train_lazy",
             "models.DeepLinear",
             "models.Factorization",
         ),
