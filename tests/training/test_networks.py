@@ -2,6 +2,7 @@
 
 import math
 import os
+from itertools import pairwise
 
 import pytest
 import torch
@@ -162,6 +163,14 @@ def sphere(count=40, inputs=6):
     return Sample(points, points[:, :1].sign())
 
 
+@pytest.mark.parametrize(("blocks", "base", "channels"), [((1, 1, 1), 16, [16, 32, 64]), ((2, 1), 4, [4, 4, 8])])
+def test_channels_double_from_stage_to_stage_where_the_picture_halves(blocks, base, channels):
+    stages = ResNet(blocks=blocks, base=base).stages
+    assert [block.second.out_channels for block in stages] == channels
+    halved = [2 if after > before else 1 for before, after in pairwise([base, *channels])]
+    assert [block.first.stride[0] for block in stages] == halved
+
+
 def test_lazy_training_is_the_printed_algorithm():
     """One example, so that every step sees the same data; masks are read from the kept iterates."""
     width, steps, drop, radius = 12, 25, 0.4, 3.0
@@ -172,6 +181,8 @@ def test_lazy_training_is_the_printed_algorithm():
     x, y = data.inputs[0], 1.0
     for t in range(steps):
         torch.testing.assert_close(result.run.iterates[t].model.weights[0], W, rtol=1e-12, atol=1e-13)
+        farthest = max(math.dist(row, first) for row, first in zip(W.tolist(), start.weights[0].tolist(), strict=True))
+        assert float(result.drift[t]) == pytest.approx(farthest, rel=1e-12, abs=1e-13)
         b = result.run.iterates[t].multipliers.flatten()[6:]
         assert set(b.tolist()) <= {0.0, 1.0}
         g = (a * b) @ torch.relu(W @ x) / math.sqrt(width)

@@ -519,6 +519,18 @@ def test_records():
         train(start, population(), Plain(), steps=1, step_size=0.1, record=("penalty",))
 
 
+def test_records_are_made_on_the_data_that_were_asked_for():
+    start, law = two_layer(), LAWS["block"]
+    other = Sample(randn(9, INPUTS, seed=4), randn(9, OUTPUTS, seed=5))
+    for data in (other, Moments.of(other)):
+        record = Recording(("risk", "objective"), at=(0, 3), data=data)
+        run = train(start, population(), Dropout(law), steps=3, step_size=0.01, batch_size=1, record=record)
+        for place, model in ((0, start), (-1, run.model)):
+            errors = other.inputs @ model.matrix().T - other.targets
+            torch.testing.assert_close(run.history["risk"][place], errors.square().sum(1).mean())
+            torch.testing.assert_close(run.history["objective"][place], criterion(model, other, law).value)
+
+
 def test_early_stop_on_a_certificate():
     law = Bernoulli(0.4, WIDTH)
     floor = float(
