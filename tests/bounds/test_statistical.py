@@ -727,11 +727,11 @@ def test_gate_margin_brackets_the_convex_program():
 
 @pytest.mark.parametrize("steps", [100, 900])
 def test_gate_margin_of_contradicting_labels_is_zero_up_to_the_regret(steps):
-    """One point with both labels has no margin; multiplicative weights are within sqrt(2 ln n / steps) of it."""
-    point = torch.tensor([[0.6, 0.8], [0.6, 0.8]], dtype=torch.float64)
-    estimate = bounds.gate_margin(Sample(point, torch.tensor([1.0, -1.0]).double()), 9, steps=steps, seed=1)
+    """A point with both labels has no margin; multiplicative weights are within sqrt(2 ln n / steps) of it."""
+    points = torch.tensor([[0.6, 0.8]], dtype=torch.float64).repeat(3, 1)
+    estimate = bounds.gate_margin(Sample(points, torch.tensor([1.0, 1.0, -1.0]).double()), 9, steps=steps, seed=1)
     assert float(estimate.lower) <= 0 <= float(estimate.upper)
-    assert float(estimate.upper - estimate.lower) <= math.sqrt(2 * math.log(2) / steps)
+    assert float(estimate.upper - estimate.lower) <= math.sqrt(2 * math.log(3) / steps)
     assert float(estimate.value) == float(estimate.lower)
 
 

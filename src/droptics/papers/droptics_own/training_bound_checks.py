@@ -216,15 +216,15 @@ def _margins(scale: float) -> list[Comparison]:
     found.append(compare(told_gates.upper, ">=", 0.75 * best_value / scale, "gates from above", precision=1e-6))
     found.append(compare(told_gates.value, "==", scale * 0.75 * best_value, "gates", precision=0.03))
     # regret of multiplicative weights: the ends are within keep sqrt(2 ln n / steps), where labels contradict as well
-    for count, size, steps, drop in ((2, 3, 200, 0.0), (12, 2, 200, 0.25), (9, 3, 300, 0.5)):
+    for count, size, steps, drop in ((3, 2, 200, 0.0), (12, 2, 200, 0.25), (9, 3, 300, 0.5)):
         points, signs = normal(count, count, size), torch.where(normal(count + 1, count) > 0, 1.0, -1.0).double()
-        if count == 2:  # one point with both labels: no margin
-            points, signs = points[:1].repeat(2, 1), tensor([1.0, -1.0])
+        if count == 3:  # one point with both labels: no margin
+            points, signs = points[:1].repeat(3, 1), tensor([1.0, 1.0, -1.0])
         ends = gate_margin(Sample(points, signs), 5, drop, steps=steps, seed=count)
         most = (1 - drop) * math.sqrt(2 * math.log(count) / steps)
         found.append(compare(ends.upper - ends.lower, "<=", most / scale, f"ends of {count} points"))
         found.append(compare(ends.value, "==", scale * ends.lower, f"the lower end of {count} points"))
-        if count == 2:
+        if count == 3:
             found.append(compare(ends.lower, "<=", 0.0, "contradicting labels, from below"))
             found.append(compare(ends.upper, ">=", 0.0, "contradicting labels, from above"))
     return found
