@@ -242,6 +242,9 @@ def test_symmetrize_by_random_signs():
     assert 70 <= int(flipped.sum()) <= 130
     assert torch.equal(drawn.targets, data.targets)
     assert torch.equal(drawn.weights, data.weights)
+    both = coadaptation.symmetrize(data)
+    assert torch.equal(both.inputs, torch.cat([data.inputs, -data.inputs]))
+    assert torch.equal(both.targets, torch.cat([data.targets, data.targets]))
     images = Sample(torch.rand(6, 1, 3, 3), torch.arange(6) % 2)
     assert coadaptation.symmetrize(images, torch.Generator().manual_seed(0)).inputs.shape == (6, 1, 3, 3)
 

@@ -162,6 +162,8 @@ def test_every_example_counts():
     model, masks = network((5, 3, 1)), Bernoulli(0.5, 8)
     inputs = normal(3, 5) * tensor([1.0, 1, 1, 1, 1], [0, 1, 0, 1, 0], [0, 0, 0, 0, 0])
     assert relu_cost(model, Sample(inputs, normal(3, 1)), masks).outcomes == pytest.approx(2**5 + 2**2 + 1)
+    pair = ReLUNet([torch.stack([weight, weight]) for weight in model.weights])
+    assert relu_cost(pair, Sample(inputs, normal(3, 1)), masks).outcomes == pytest.approx(2 * (2**5 + 2**2 + 1))
     few, many = (relu_cost(model, Sample(inputs[:1].expand(n, 5), normal(n, 1)), masks) for n in (10, 40))
     assert many.outcomes == pytest.approx(40 * 2**5)
     assert many.seconds / few.seconds == pytest.approx(4)

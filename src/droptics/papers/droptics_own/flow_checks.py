@@ -138,9 +138,11 @@ def _retained(scale: float) -> list[Comparison]:
     assert images.weights is not None
     found.append(compare(both.inputs, "==", scale * torch.cat([images.inputs, -images.inputs]), "both signs"))
     found.append(compare(both.weights, "==", torch.cat([images.weights, images.weights]), "their weights"))
+    found.append(compare(both.targets, "==", scale * torch.cat([images.targets, images.targets]), "their targets"))
     drawn = symmetrize(images, torch.Generator().manual_seed(3))
     signs = torch.randint(0, 2, (6,), generator=torch.Generator().manual_seed(3)) * 2.0 - 1
     found.append(compare(drawn.inputs, "==", scale * images.inputs * signs[:, None, None], "drawn signs"))
+    found.append(compare(drawn.targets, "==", scale * images.targets, "targets stay"))
     even = retentivity(symmetrize(Sample(normal(10, 9, 2), torch.zeros(9, 1).double())))
     found.append(compare(even.value, "==", scale / 2, "symmetric data"))
     return found

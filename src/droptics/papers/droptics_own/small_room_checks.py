@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -270,7 +271,9 @@ def derivatives_of_losses(scale: float) -> list[Comparison]:
         found.append(
             compare(Loss.hessian(loss, points, targets), "==", torch.stack(hessians), f"by derivatives, {name}")
         )
-        found.append(compare(loss.curvatures(points, targets, along), "==", torch.stack(rows), f"curvatures, {name}"))
+        for form, told in (("own", loss.curvatures), ("any", partial(Loss.curvatures, loss))):
+            curved = told(points, targets, along)
+            found.append(compare(curved, "==", scale * torch.stack(rows), f"curvatures, {name}, {form}"))
     # softmax of far outputs moves by two, a logit by one, when every output moves by one
     far = tensor([[50.0, -50.0, -50.0]])
     labels = torch.tensor([1])

@@ -219,6 +219,8 @@ def costs_of_sums(scale: float) -> list[Comparison]:
         cost = relu_cost(net, data, laws)
         if len(sizes) == 3:
             found.append(compare(cost.outcomes, "==", scale * 4 * 2.0 ** sizes[0], "outcomes of two layers"))
+            three = relu_cost(ReLUNet([torch.stack([weight] * 3) for weight in net.weights]), data, laws)
+            found.append(compare(three.outcomes, "==", scale * 12 * 2.0 ** sizes[0], "outcomes of three networks"))
         else:
             found.append(compare(cost.outcomes, "<=", scale * 4 * 2.0 ** sum(sizes[:-2]), "outcomes of three layers"))
             alive = sum(
