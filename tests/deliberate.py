@@ -3265,6 +3265,196 @@ EIGHTEENTH = (
         "[schedule(step) for step in range(begin + 1, end + 1)]",
     ),
 )
+# The nineteenth list: names drawn by the seed 19 among those that the two lists before had not drawn, alike, after what
+# the eighteenth had missed was mended.
+NINETEENTH = (
+    defect(
+        "training.adversarial",
+        "the divergence is taken the other way round",
+        "apart = average(_divergence(clean, outputs), batch.weights)",
+        "apart = average(_divergence(outputs, clean), batch.weights)",
+    ),
+    defect(
+        "attacks.losses",
+        "the margin as a loss without its sign",
+        "return -margins(outputs, targets)\n\n\n@dataclass(frozen=True)\nclass Reflected",
+        "return margins(outputs, targets)\n\n\n@dataclass(frozen=True)\nclass Reflected",
+    ),
+    defect(
+        "penalties.expectations",
+        "the limit of an enumeration is not looked at",
+        "if count > method.limit:",
+        "if count > _COUNTABLE:",
+    ),
+    defect(
+        "bounds.classical",
+        "the Gaussian tail without its half",
+        "return math.exp(-ratio * ratio / 2)",
+        "return math.exp(-ratio * ratio)",
+    ),
+    defect(
+        "penalties.grams",
+        "products of units forget the weights of the examples",
+        "return products(rows * data.shares[:, None], columns)",
+        "return products(rows, columns) / rows.shape[-2]",
+    ),
+    defect(
+        "coadaptation.retention",
+        "symmetrized data turn their targets too",
+        "torch.cat([data.targets, data.targets]), weights)",
+        "torch.cat([data.targets, -data.targets]), weights)",
+    ),
+    defect(
+        "linalg.rotations",
+        "the Hadamard matrix is divided by its size",
+        "return matrix * float(size) ** -0.5",
+        "return matrix / float(size)",
+    ),
+    defect(
+        "layers.drop_block",
+        "channels never share their mask",
+        "1 if self.shared else input.shape[1], *starts)",
+        "input.shape[1], *starts)",
+    ),
+    defect(
+        "penalties.penalty",
+        "two classes with one output are never bounded",
+        "entropic = isinstance(loss, CrossEntropy | Logistic) and",
+        "entropic = isinstance(loss, CrossEntropy) and",
+    ),
+    defect(
+        "estimates",
+        "every bound above one says nothing",
+        "return not self.value < self.trivial",
+        "return not self.value < 1.0",
+    ),
+    defect(
+        "predictions.predictive",
+        "the covariance of drawn masks is that of the sample",
+        "value = found.centers * (method.samples / (method.samples - 1)) + found.noise",
+        "value = found.centers + found.noise",
+    ),
+    defect(
+        "bounds.margins",
+        "the separator of a margin has not unit norm",
+        "products = points @ direction / length",
+        "products = points @ direction",
+    ),
+    defect(
+        "rates.points",
+        "the share of the gap is one of the loss",
+        "return Gap(own, held, taken.value / gap, taken.error / gap)",
+        "return Gap(own, held, taken.value / held, taken.error / held)",
+    ),
+    defect(
+        "envelopes.two_layer",
+        "every weight of a layer counts as a unit",
+        "OneRate(masks.relative_variance[:1].expand(model.width), rate)",
+        "OneRate(masks.relative_variance, rate)",
+    ),
+    defect(
+        "audits.findings",
+        "advice of a remark is not heard",
+        "remark.text, remark.advice or kind.mend, kind.code)",
+        "remark.text, kind.mend, kind.code)",
+    ),
+    defect(
+        "losses",
+        "the logistic loss in bits",
+        "return -functional.logsigmoid(binary_margin(outputs, targets))",
+        "return -functional.logsigmoid(binary_margin(outputs, targets)) / 0.6931471805599453",
+    ),
+    defect(
+        "landscapes.portraits",
+        "runs of a portrait forget the mean of the mask",
+        "path.append(weights - 2 * step_size * keep * residual * z * weights)",
+        "path.append(weights - 2 * step_size * residual * z * weights)",
+    ),
+    defect(
+        "equalization.families",
+        "layers of an equalized deep network share by the strengths in reverse",
+        "shares = allocation(kept, strengths.to(kept)) if rank",
+        "shares = allocation(kept, strengths.flip(0).to(kept)) if rank",
+    ),
+    defect(
+        "training.estimators",
+        "the last bias stays in standard units",
+        "[*offsets, offset * scale + center])",
+        "[*offsets, offset + center])",
+    ),
+    defect(
+        "landscapes.derivatives",
+        "tied weights move one layer alone",
+        "return (layers[1] + layers[0].mT,) if isinstance(model, Autoencoder)",
+        "return (2 * layers[1],) if isinstance(model, Autoencoder)",
+    ),
+    defect(
+        "attacks.closed_form",
+        "models that are nearly affine pass",
+        "allowed = 64 * torch.finfo(inputs.dtype).eps * flat.shape[1] ** 0.5 * float(scale)",
+        "allowed = 1e-2 * float(scale)",
+    ),
+    defect(
+        "predictions.calibration",
+        "coverage counts one tail",
+        "(((1 - level) / 2 <= pit) & (pit <= (1 + level) / 2)).double()",
+        "(pit <= level).double()",
+    ),
+    defect(
+        "recommenders.autoencoder",
+        "old rows of known users stay when new ones come",
+        "self._precision.add(taken(old, touched[touched < old.rows]), -1.0)",
+        "self._precision.add(taken(old, touched[touched < old.rows]), 0.0)",
+    ),
+    defect(
+        "attacks.square",
+        "squares have the share of the side, not of the area",
+        "side = max(round(math.sqrt(share * height * width)), 1 if",
+        "side = max(round(share * max(height, width)), 1 if",
+    ),
+    defect(
+        "recommenders.ridge",
+        "biases are fitted though they were not wanted",
+        "bias = self.bias_ridge if self.biases else None",
+        "bias = self.bias_ridge",
+    ),
+    defect(
+        "bounds.adversarial",
+        "the threshold forgets the radius",
+        '"beta": factor * radius * (1 - slope) * reach,',
+        '"beta": factor * (1 - slope) * reach,',
+    ),
+    defect(
+        "penalties.relu.criterion",
+        "the cost of a batch of networks is that of the first",
+        "return Cost(sum(part.outcomes for part in parts), sum(part.seconds for part in parts))",
+        "return Cost(parts[0].outcomes, parts[0].seconds)",
+    ),
+    defect(
+        "linalg.rotations",
+        "columns equalized in place are returned and not written back",
+        "return factor if columns.data_ptr() == factor.data_ptr() else factor.copy_(columns.mT)",
+        "return factor if columns.data_ptr() == factor.data_ptr() else columns.mT",
+    ),
+    defect(
+        "recommenders.ranker",
+        "popularity is compared with itself",
+        'for name, found in (("personal", mine), ("popular", theirs))',
+        'for name, found in (("personal", theirs), ("popular", theirs))',
+    ),
+    defect(
+        "audits.callbacks",
+        "epochs are counted from one",
+        "if (trainer.current_epoch + 1) % self._every == 0:",
+        "if trainer.current_epoch % self._every == 0:",
+    ),
+    defect(
+        "losses",
+        "curvatures of any loss are means over the outputs",
+        "return ((hessian @ directions) * directions).sum(-2)",
+        "return ((hessian @ directions) * directions).mean(-2)",
+    ),
+)
 LISTS = {"deliberate": FIRST} | {
     f"deliberate {i}": found
     for i, found in enumerate(
@@ -3286,6 +3476,7 @@ LISTS = {"deliberate": FIRST} | {
             SIXTEENTH,
             SEVENTEENTH,
             EIGHTEENTH,
+            NINETEENTH,
         ),
         2,
     )
