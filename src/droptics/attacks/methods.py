@@ -87,7 +87,7 @@ class Pgd:
         seed: Of the random starts, when no generator is passed.
         precision: "half" takes gradients from passes in bfloat16 and lets an example leave when it is misclassified by
             more than their rounding; what is found is verified in the model's own precision. A ResNet-18 on a GPU takes
-            some six sevenths of the time, and some examples in a thousand may be missed; perceptrons are as ever.
+            some four fifths of the time, and some examples in a thousand may be missed; perceptrons are as ever.
     """
 
     loss: Loss = field(default_factory=CrossEntropy)
