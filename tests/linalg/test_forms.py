@@ -38,6 +38,10 @@ def test_every_size_has_the_form_of_every_column(size, width):
     assert found.shape == (2, 3, width)
     assert bool(((found - plain).abs() <= 2 * (size + 1) * EPS * scale).all())
     assert bool(((column_squares(V) / V.square().sum(-2) - 1).abs() <= (size + 1) * EPS).all())
+    heads = normal(2, 3, 5, width, seed=2)
+    with_heads = column_forms(V, moment, heads)
+    assert bool(((with_heads / (found * heads.square().sum(-2)) - 1).abs() <= 8 * EPS).all())
+    torch.testing.assert_close(column_forms(V, moment, heads[0]), found * heads[0].square().sum(-2))
 
 
 @pytest.mark.usefixtures("always")

@@ -9,7 +9,7 @@ of them. numba makes less of the same loop: sums that are loaded and stored at e
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from droptics.compiling import njit
 
 # Rows of a tile, columns of a vector, vectors of a tile.
 ROWS, LANES, MOST = (8, 8, 3) if binding.get_host_cpu_features().get("avx512f") else (8, 4, 1)
+LINE = 8  # numbers that come from memory together
 _INDEX, _NUMBER = ir.IntType(64), ir.DoubleType()
 _VECTOR = ir.VectorType(_NUMBER, LANES)
 # Arm's products take one lane of a register for a factor; elsewhere a factor is spread as it comes from memory.
@@ -56,11 +57,11 @@ def _pointers(context: Any, builder: Any, *arrays: tuple[Any, Any]) -> list[Any]
 
 
 def _sums(
-    builder: Any, count: Any, left: Any, rights: list[Any], steps: tuple[Any, Any], ahead: Any = None
+    builder: Any, count: Any, left: Any, rights: list[Any], steps: tuple[Any, Any], ahead: Sequence[Any] = ()
 ) -> list[list[Any]]:
     """Sums over m < count of the eight numbers left[m] times vectors right[m]: for each of these, eight vectors.
 
-    A line of 64 bytes from the address ahead on is asked for at every m.
+    A line of 64 bytes from every address ahead on is asked for at every m.
     """
     add = _added(builder)
     zero = ir.Constant(_VECTOR, [0.0] * LANES)
@@ -69,8 +70,8 @@ def _sums(
         near = builder.gep(left, [builder.mul(loop.index, steps[0])])
         far = builder.mul(loop.index, steps[1])
         rows = [_load(builder, builder.gep(right, [far])) for right in rights]
-        if ahead is not None:
-            _ask(builder, builder.gep(ahead, [builder.mul(loop.index, _INDEX(8))]))
+        for place in ahead:
+            _ask(builder, builder.gep(place, [builder.mul(loop.index, _INDEX(LINE))]))
         for k, factor in enumerate(_spread(builder, near)):  # one after the other: all together they are too many
             for row, own in zip(rows, totals, strict=True):
                 builder.store(builder.call(add, [factor, row, builder.load(own[k])]), own[k])
@@ -99,23 +100,32 @@ def _added(builder: Any) -> Any:
 
 
 def _form_tile(vectors: int) -> Any:
-    def form_tile(_: Any, panels: Any, matrix: Any, q: Any, k: Any, sums: Any) -> tuple[Any, Any]:
+    def form_tile(_: Any, panels: Any, matrix: Any, head: Any, q: Any, k: Any, sums: Any) -> tuple[Any, Any]:
         """Add v[top : top + 8]^T panels[k]^T v[: top + 8] to sums[q], ..., v the matrix's columns of vector q, ....
 
-        All arrays are C-contiguous and float64; top is 8 k, or 8 before the end of the matrix.
+        All arrays are C-contiguous and float64; top is 8 k, or 8 before the end of the matrix. What follows the matrix
+        and the head in memory is asked for meanwhile, a line of each with every row of a panel.
         """
 
         def generate(context: Any, builder: Any, _: Any, given: Any) -> Any:
-            left, right, target = _pointers(context, builder, (panels, given[0]), (matrix, given[1]), (sums, given[4]))
-            size, width = cgutils.unpack_tuple(builder, context.make_array(matrix)(context, builder, given[1]).shape)
-            left = builder.gep(left, [builder.mul(builder.mul(given[3], size), _INDEX(ROWS))])
-            rights = [builder.gep(right, [start]) for start in _starts(builder, width, given[2], vectors)]
-            end = builder.mul(builder.add(given[3], _INDEX(1)), _INDEX(ROWS))
+            kinds, (q, k) = (panels, matrix, head, sums), given[3:5]
+            left, right, other, target = _pointers(context, builder, *zip(kinds, (*given[:3], given[5]), strict=True))
+            (size, width), (more, wide) = (
+                cgutils.unpack_tuple(builder, context.make_array(kind)(context, builder, value).shape)
+                for kind, value in ((matrix, given[1]), (head, given[2]))
+            )
+            left = builder.gep(left, [builder.mul(builder.mul(k, size), _INDEX(ROWS))])
+            rights = [builder.gep(right, [start]) for start in _starts(builder, width, q, vectors)]
+            end = builder.mul(builder.add(k, _INDEX(1)), _INDEX(ROWS))
+            asked = builder.mul(builder.mul(k, end), _INDEX(LINE // 2))  # with the rows of all panels before
             end = builder.select(builder.icmp_signed("<", end, size), end, size)
             top = builder.mul(builder.sub(end, _INDEX(ROWS)), width)
-            ahead = builder.gep(right, [builder.add(builder.mul(size, width), top)])
+            ahead = [
+                builder.gep(right, [builder.add(builder.mul(size, width), top)]),
+                builder.gep(other, [builder.add(builder.mul(more, wide), asked)]),
+            ]
             for v, totals in enumerate(_sums(builder, end, left, rights, (_INDEX(ROWS), width), ahead)):
-                place = builder.gep(target, [builder.mul(builder.add(given[2], _INDEX(v)), _INDEX(LANES))])
+                place = builder.gep(target, [builder.mul(builder.add(q, _INDEX(v)), _INDEX(LANES))])
                 found = _load(builder, place)
                 for at, total in enumerate(totals):
                     own = _load(builder, builder.gep(rights[v], [builder.add(top, builder.mul(width, _INDEX(at)))]))
@@ -123,7 +133,7 @@ def _form_tile(vectors: int) -> Any:
                 builder.store(found, builder.bitcast(place, _VECTOR.as_pointer()), align=8)
             return context.get_dummy_value()
 
-        return types.void(panels, matrix, types.int64, types.int64, sums), generate
+        return types.void(panels, matrix, head, types.int64, types.int64, sums), generate
 
     return intrinsic(form_tile)
 
@@ -153,8 +163,11 @@ form_tile, form_tiles = _form_tile(1), _form_tile(MOST)
 
 
 @njit()
-def forms(moment: Array, many: Array, out: Array) -> None:
-    """out[m, c] = many[m, :, c]^T moment many[m, :, c] for matrices of at least eight rows."""
+def forms(moment: Array, many: Array, heads: Array, out: Array) -> None:
+    """out[m, c] = |heads[m, :, c]|^2 many[m, :, c]^T moment many[m, :, c] for matrices of at least eight rows.
+
+    Without rows of heads: the form alone. They come from memory while the forms of the matrix before are computed.
+    """
     size, width = many.shape[1], many.shape[2]
     panels = np.zeros(((size + ROWS - 1) // ROWS, size, ROWS))
     for i in range(size):
@@ -168,18 +181,20 @@ def forms(moment: Array, many: Array, out: Array) -> None:
         padded[:, :, :width] = many
         many = padded
     vectors = (many.shape[2] + LANES - 1) // LANES
-    sums = np.empty((vectors, LANES))
+    sums, energies = np.empty((vectors, LANES)), np.ones(width)
     for m in range(many.shape[0]):
         sums[:] = 0.0
         for k in range(panels.shape[0]):
             for q in range(0, vectors - MOST + 1, MOST):
-                form_tiles(panels, many[m], q, k, sums)
+                form_tiles(panels, many[m], heads[m], q, k, sums)
             for q in range(vectors // MOST * MOST, vectors):
-                form_tile(panels, many[m], q, k, sums)
+                form_tile(panels, many[m], heads[m], q, k, sums)
+        if heads.shape[1]:
+            _squares(heads[m], energies)
         for q in range(vectors):
             start = min(LANES * q, many.shape[2] - LANES)
             for c in range(start, min(start + LANES, width)):
-                out[m, c] = sums[q, c - start]
+                out[m, c] = energies[c] * sums[q, c - start]
 
 
 @njit()
@@ -199,7 +214,12 @@ def lower_gram(rows: Array, out: Array) -> None:
 def squares(many: Array, out: Array) -> None:
     """out[m, c] = |many[m, :, c]|^2."""
     for m in range(many.shape[0]):
-        out[m] = 0.0
-        for i in range(many.shape[1]):
-            for c in range(many.shape[2]):
-                out[m, c] += many[m, i, c] * many[m, i, c]
+        _squares(many[m], out[m])
+
+
+@njit(fastmath={"reassoc", "contract"})
+def _squares(rows: Array, out: Array) -> None:
+    out[:] = 0.0
+    for i in range(rows.shape[0]):
+        for c in range(rows.shape[1]):
+            out[c] += rows[i, c] * rows[i, c]

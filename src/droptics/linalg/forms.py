@@ -13,18 +13,24 @@ from droptics.transforms import wants_derivative
 MANY, LARGE = 2**20, 256
 
 
-def column_forms(columns: Tensor, moment: Tensor) -> Tensor:
+def column_forms(columns: Tensor, moment: Tensor, heads: Tensor | None = None) -> Tensor:
     """v^T M v for every column v of V (..., n, width) and a symmetric M (n, n): (..., width); differentiable.
 
-    Many small matrices take half the products, one after the other in the cache: those of one triangle of M.
+    Many small matrices take half the products, one after the other in the cache: those of one triangle of M. With heads
+    U (..., m, width) each is multiplied by |u|^2; those of many matrices are on their way from memory meanwhile.
     """
     size, width = columns.shape[-2:]
-    if _is_batch(columns, size, moment) and width >= 4 and 8 <= size <= LARGE:
+    beside = [] if heads is None else [heads]
+    alike = all(part.shape[:-2] == columns.shape[:-2] for part in beside)
+    if alike and _is_batch(columns, size, moment, *beside) and width >= 4 and 8 <= size <= LARGE:
         from droptics.linalg.form_tiles import forms  # noqa: PLC0415 - it loads numba
 
-        many, out = _flat(columns)
-        forms(moment.detach().numpy(), many, out)
+        many = _flat(columns)
+        out = np.empty((len(many), width))
+        forms(moment.detach().numpy(), many, many[:, :0] if heads is None else _flat(heads), out)
         return torch.from_numpy(out).view(*columns.shape[:-2], width)
+    if heads is not None:
+        return column_forms(columns, moment) * column_squares(heads)
     return (columns * (moment @ columns)).sum(-2)
 
 
@@ -33,7 +39,8 @@ def column_squares(columns: Tensor) -> Tensor:
     if _is_batch(columns, 4):  # read once, as much time as four products
         from droptics.linalg.form_tiles import squares  # noqa: PLC0415 - it loads numba
 
-        many, out = _flat(columns)
+        many = _flat(columns)
+        out = np.empty((len(many), many.shape[2]))
         squares(many, out)
         return torch.from_numpy(out).view(*columns.shape[:-2], columns.shape[-1])
     return columns.square().sum(-2)
@@ -46,6 +53,5 @@ def _is_batch(columns: Tensor, products: int, *others: Tensor) -> bool:
     return plain and columns.ndim > 2 and columns.numel() * products >= MANY and not wants_derivative(*every)
 
 
-def _flat(columns: Tensor) -> tuple[Array, Array]:
-    many = np.ascontiguousarray(columns.detach().reshape(-1, *columns.shape[-2:]).numpy())
-    return many, np.empty((len(many), many.shape[2]))
+def _flat(columns: Tensor) -> Array:
+    return np.ascontiguousarray(columns.detach().reshape(-1, *columns.shape[-2:]).numpy())

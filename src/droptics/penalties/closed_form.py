@@ -15,7 +15,7 @@ from torch import Tensor
 from droptics.answers import checked_rules
 from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.estimates import Error
-from droptics.linalg.forms import column_squares
+from droptics.linalg.forms import column_forms, column_squares
 from droptics.masks import MaskLaw
 from droptics.models import Autoencoder, Connections, Factorization, LastLayer, LinearModel, Model, TwoLayerLinear
 from droptics.penalties.grams import OutputGram, mean_products, mean_squares
@@ -139,11 +139,11 @@ def _readable(model: Model, data: Data) -> Tensor:
     raise ValueError(f"data for {type(model).__name__} must be {wanted}, got {type(data).__name__}")
 
 
-# Without unit vectors in place of second moments: small networks are asked often, in loops.
 @unit_energies.register
 def _(model: TwoLayerLinear, data: Data) -> Tensor:
-    features = model.V if isinstance(data, Moments) else _readable(model, data) @ model.V
-    return mean_squares(features, data) * column_squares(model.U)
+    if isinstance(data, Moments):  # without unit vectors in their place: small networks are asked often, in loops
+        return column_forms(model.V, data.xx, model.U)
+    return mean_squares(_readable(model, data) @ model.V, data) * column_squares(model.U)
 
 
 @unit_energies.register
