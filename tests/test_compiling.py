@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from threading import Barrier
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from numba.core import caching, config
 
-from droptics.compiling import njit
+from droptics.compiling import njit, uncollected
 
 
 @pytest.mark.parametrize("places", [None, []])
@@ -79,6 +80,31 @@ def test_the_collector_waits_while_a_loop_is_loaded_and_is_then_as_it_was(monkey
         gc.enable()
     assert seen == [False]
     assert after == collects
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_is_loaded_is_old_but_no_less_garbage_than_before(frozen):
+    """It is of the oldest generation, where a look at the young finds nothing and a full one finds it."""
+
+    class Node:
+        pass
+
+    gc.collect()
+    if frozen:
+        gc.freeze()
+    try:
+        count = gc.get_freeze_count()
+        with uncollected():
+            node = Node()
+            node.itself, gone = node, weakref.ref(node)
+            del node
+        assert gc.get_freeze_count() == count
+        gc.collect(1)
+        assert (gone() is None) == frozen
+        gc.collect()
+        assert gone() is None
+    finally:
+        gc.unfreeze()
 
 
 def test_threads_that_call_a_loop_for_the_first_time_share_what_is_compiled():

@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import update_wrapper
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Two, because a thread that compiles another loop asks for `compiled`, which must not wait for the end of a pause.
-_LOCK, _PAUSE = Lock(), Lock()
+_LOCK, _PAUSE = Lock(), RLock()
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """While Python looks for no garbage, for what loads modules: they are none.
+
+    It would once more visit all that torch and numba keep, a tenth of a second, then or soon after: what came meanwhile
+    counts as old, unless somebody froze what there was. One thread at a time, so that none takes the pause of another
+    for what the caller wants.
+    """
+    with _PAUSE:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()  # everything is of the oldest generation now
+            if collects:
+                gc.enable()
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:
@@ -42,21 +64,11 @@ class Loop:
         return self._compiled(*values)
 
     def _load(self, values: tuple[Any, ...]) -> None:
-        """Compile or read what values of these types need, while Python looks for no garbage: modules are none.
+        """Compile or read what values of these types need."""
+        with uncollected():
+            import numba  # noqa: PLC0415 - see above
 
-        It would once more visit all that torch and numba keep, a tenth of a second. One thread at a time, so that none
-        takes the pause of another for what the caller wants.
-        """
-        with _PAUSE:
-            collects = gc.isenabled()
-            gc.disable()
-            try:
-                import numba  # noqa: PLC0415 - see above
-
-                self.compiled.compile(tuple(numba.typeof(value) for value in values))
-            finally:
-                if collects:
-                    gc.enable()
+            self.compiled.compile(tuple(numba.typeof(value) for value in values))
 
     @property
     def _numba_type_(self) -> Any:

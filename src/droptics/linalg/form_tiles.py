@@ -13,12 +13,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import binding, ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from droptics.arrays import Array
 from droptics.compiling import njit
+from droptics.linalg.intrinsics import binding, cgutils, intrinsic, ir, types
 
 # Rows of a tile, columns of a vector, vectors of a tile.
 ROWS, LANES, MOST = (8, 8, 3) if binding.get_host_cpu_features().get("avx512f") else (8, 4, 1)
@@ -100,6 +98,7 @@ def _added(builder: Any) -> Any:
 
 
 def _form_tile(vectors: int) -> Any:
+    # parameters: those of a kernel
     def form_tile(_: Any, panels: Any, matrix: Any, head: Any, q: Any, k: Any, sums: Any) -> tuple[Any, Any]:
         """Add v[top : top + 8]^T panels[k]^T v[: top + 8] to sums[q], ..., v the matrix's columns of vector q, ....
 

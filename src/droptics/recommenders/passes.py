@@ -14,10 +14,7 @@ from functools import reduce
 from itertools import islice
 from typing import Any
 
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
-
+from droptics.linalg.intrinsics import cgutils, intrinsic, ir, types
 from droptics.recommenders.vectors import BYTES, EIGHT, INDEX, Writer
 
 # vectors of a row whose factors and sums, with those of eight ratings, 32 registers hold

@@ -17,9 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any
 
-from llvmlite import binding, ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
+from droptics.linalg.intrinsics import binding, cgutils, intrinsic, ir, types
 
 EIGHT = 8
 BYTES = 64 if binding.get_host_cpu_features().get("avx512f") else 32

@@ -12,12 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite import binding, ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
-
 from droptics.arrays import Array
 from droptics.compiling import njit
+from droptics.linalg.intrinsics import binding, cgutils, intrinsic, ir, types
 
 FOUR, EIGHT = 4, 8
 BYTES = 64 if binding.get_host_cpu_features().get("avx512f") else 32
