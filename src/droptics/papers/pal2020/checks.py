@@ -5,6 +5,7 @@ Letters: theta = 1 - drop keeps a unit, gamma = drop / (1 - drop), r the block s
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -74,6 +75,25 @@ def dropout(model: TwoLayerLinear, data: Sample, drop: float, block: int) -> Ten
 def printed_kronecker(drop: float, size: int, block: int) -> MaskLaw:
     """The law with r blocks of size d/r that the printed order means."""
     return Block(drop, size, size // block)
+
+
+def kronecker_masks(size: Callable[[int, int], int]) -> list[Comparison]:
+    """Masks of the library are the diagonals of diag(w) kron I_size(d, r) with the chances of the coins w."""
+    found = []
+    for width, block, drop in ((6, 2, 0.35), (6, 3, 0.9), (4, 4, 0.5), (3, 1, 0.2)):
+        law, label = Block(drop, width, block), f"d={width} r={block}"
+        eye = torch.eye(size(width, block), dtype=torch.float64)
+        stated = {
+            tuple(torch.kron(torch.diag(w), eye).diagonal().tolist()): chance
+            for w, chance in coin_masks([drop] * (width // len(eye)))
+        }
+        told = {tuple(((1 - drop) * mask).tolist()): chance for mask, chance in law.atoms()}
+        found.append(compare(len(told), "==", len(stated), f"number of masks, {label}"))
+        chances = [told.get(mask, 0.0) for mask in stated]
+        found.append(compare(chances, "==", list(stated.values()), f"their chances, {label}"))
+        drawn = {tuple(mask.tolist()) for mask in law.sample(40, torch.Generator().manual_seed(width))}
+        found.append(compare(len(drawn - set(stated)), "==", 0, f"draws that are none, {label}"))
+    return found
 
 
 def algorithm_1(factor: float) -> list[Comparison]:
@@ -230,12 +250,28 @@ def as_dropout(model: Connections, data: Sample, drop: float) -> Tensor:
 
 
 def uncorrelated_inputs(correlation: float) -> list[Comparison]:
-    """With uncorrelated inputs DropConnect and dropout agree."""
-    xx = tensor([[1.0, correlation], [correlation, 2.0]])
-    data = Moments(xx, normal(1, 2, 2) @ xx, 30 * torch.eye(2).double())
-    model = Connections(normal(2, 2, 3), normal(3, 2, 3))
-    dropout = penalty(TwoLayerLinear(model.U, model.V), data, Bernoulli(0.4, 3))
-    return [compare(penalty(model, data, Bernoulli(0.4, 6)), "==", dropout, f"input correlation {correlation}")]
+    """Dropout's formula and the library's penalties against all masks of V; rows of X orthogonal but for `correlation`.
+
+    The rows of X differ in length and are correlated in pairs; a single input has none to be correlated with.
+    """
+    found = []
+    for seed, inputs, width, outputs, drop in ((1, 2, 3, 2, 0.4), (4, 3, 2, 1, 0.7), (6, 1, 4, 3, 0.4)):
+        rows = torch.linalg.qr(normal(seed, 7, inputs)).Q
+        rows = (rows + correlation * rows.roll(1, 1)) * torch.linspace(1.0, 2.0, inputs).double()
+        data = Sample(rows, normal(seed + 1, 7, outputs))
+        model = Connections(normal(seed + 2, outputs, width), normal(seed + 3, inputs, width))
+        plain, total = float(error(model.outputs(data.inputs), data)), 0.0
+        for kept, chance in coin_masks([drop] * (inputs * width)):
+            masked = (kept.reshape(inputs, width) / (1 - drop)) * model.V
+            total += chance * float(error(data.inputs @ masked @ model.U.mT, data))
+        label = f"{inputs} inputs, correlation {correlation}"
+        units = (model.U.square().sum(0) * (data.inputs @ model.V).square().mean(0)).sum()
+        found.append(compare(drop / (1 - drop) * units, "==", total - plain, f"formula of dropout, {label}"))
+        dropped = penalty(TwoLayerLinear(model.U, model.V), data, Bernoulli(drop, width))
+        found.append(compare(dropped, "==", drop / (1 - drop) * units, f"library, dropout, {label}"))
+        ours = penalty(model, data, Bernoulli(drop, inputs * width))
+        found.append(compare(ours, "==", total - plain, f"library, connections, {label}"))
+    return found
 
 
 def printed_matching(drop: float, block: int) -> float:
@@ -273,15 +309,38 @@ def positive(model: TwoLayerLinear, relation: str) -> list[Comparison]:
     return [compare(value, ">" if relation == ">" else "==", 0.0, "penalty of a network with non-zero weights")]
 
 
-def zero_iff(threshold: float) -> list[Comparison]:
-    """Zero exactly when every block product vanishes."""
-    data = Moments.of_map(tensor([[1.0]]))
-    nets = [([[1.0, 0.0]], [[0.0, 1.0]]), ([[1.0, 1.0]], [[1.0, -1.0]]), ([[1.0, 2.0]], [[1.0, 1.0]])]
-    found = []
-    for U, V in nets:
-        product = float((tensor(U) @ tensor(V).mT).square())
-        value = penalty(TwoLayerLinear(tensor(U), tensor(V)), data, Block(0.5, 2, 2)).value
-        found.append(compare(float(float(value) > 1e-12), "==", float(product > threshold), "vanish together"))
+def zero_iff(blockwise: bool) -> list[Comparison]:
+    """The penalty, by the library and by all masks, lies between gamma and gamma k times the largest ||U_I V_I^T X||^2.
+
+    So it is zero exactly with all of them; not `blockwise`, the whole product U V^T X stands there. Blocks: in general
+    position; zero for three reasons (U_I V_I^T = 0 with weights that are not, weights zero, V_I outside the range of
+    X); one that is not zero beside them; two that cancel.
+    """
+    found, block = [], 2
+    data = Sample(torch.cat([normal(1, 6, 3), torch.zeros(6, 1)], 1).double(), normal(2, 6, 3))
+    U, V = normal(3, 3, 6), normal(4, 4, 6)
+    U[:, 1], V[:, 1] = U[:, 0], -V[:, 0]
+    U[:, 2:4], V[:3, 4:] = 0.0, 0.0
+    silent = TwoLayerLinear(U, V)
+    loud = TwoLayerLinear(U, V + 1e-3 * normal(5, 4, 6) * tensor([0.0, 0, 0, 0, 1, 0]))
+    opposite = two_layer(6, 3, 4, 2)
+    canceling = TwoLayerLinear(torch.cat([opposite.U, -opposite.U], 1), torch.cat([opposite.V, opposite.V], 1))
+    nets = {"general": two_layer(7, 3, 4, 6), "silent": silent, "one speaks": loud, "canceling": canceling}
+    for drop, (name, model) in itertools.product((0.3, 0.5), nets.items()):
+        parts = zip(model.U.split(block, -1), model.V.split(block, -1), strict=True)
+        products = [A @ B.mT for A, B in parts] if blockwise else [model.matrix()]
+        sizes = torch.stack([(data.inputs @ product.mT).square().sum(-1).mean() for product in products])
+        gamma, label = drop / (1 - drop), f"{name}, drop={drop}"
+        value = penalty(model, data, Block(drop, model.units, block)).value
+        scale = 1e-6 if name == "one speaks" else 1.0  # the product that is not zero has about this square
+        found.append(compare(value, "==", enumerated(model, data, drop, block), f"all masks, {label}"))
+        found.append(compare(value, ">=", gamma * sizes.max(), f"from below, {label}", scale=scale))
+        top = gamma * model.units / block * sizes.max()
+        found.append(compare(value, "<=", top, f"from above, {label}", scale=scale))
+        if name == "silent":
+            found.append(compare(value, "==", 0.0, f"zero, {label}", precision=1e-15))
+        else:
+            found.append(compare(value, ">", 0.0, f"not zero, {label}", scale=scale))
     return found
 
 

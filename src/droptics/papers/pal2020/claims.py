@@ -41,9 +41,12 @@ CLAIMS: tuple[Claim, ...] = (
         "pal2020-eq3-corrected",
         f"{SOURCE}, eq. (3), corrected",
         "A DropBlock mask with blocks of size r is diag(w) kron I_r with w in {0,1}^(d/r); r divides d.",
-        check=partial(checks.penalty_identity, _KEPT, (1, 2, 3, 6)),
-        control=partial(checks.penalty_identity, checks.library(checks.printed_kronecker), (1, 2, 3, 6)),
-        objects=("masks.Block",),
+        check=lambda: [
+            *checks.kronecker_masks(lambda width, block: block),
+            *checks.penalty_identity(_KEPT, (1, 2, 3, 6)),
+        ],
+        control=partial(checks.kronecker_masks, lambda width, block: width // block),
+        objects=("masks.Block", "penalties.penalty"),
     ),
     Claim(
         "pal2020-alg1",
@@ -95,8 +98,8 @@ CLAIMS: tuple[Claim, ...] = (
         "pal2020-sec2.2-corrected",
         f"{SOURCE}, Section 2.2, corrected",
         "The DropBlock penalty is zero exactly when every block product U_I V_I^T X is.",
-        check=partial(checks.zero_iff, 1e-12),
-        control=partial(checks.zero_iff, -1.0),
+        check=partial(checks.zero_iff, True),
+        control=partial(checks.zero_iff, False),
         objects=("penalties.penalty",),
     ),
     Claim(
@@ -213,9 +216,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-cor4.2",
         f"{SOURCE}, Corollary 4.2",
-        "In a single hidden layer DropConnect on V has the deterministic objective of dropout, hence induces low rank.",
+        "In a single hidden layer DropConnect on V has the deterministic objective of dropout.",
         "false",
-        check=partial(checks.uncorrelated_inputs, 0.5),
+        check=partial(checks.uncorrelated_inputs, 0.05),
         control=partial(checks.uncorrelated_inputs, 0.0),
         objects=("models.Connections", "penalties.penalty"),
         erratum=ERRATA["cor4.2"],
@@ -223,9 +226,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-cor4.2-corrected",
         f"{SOURCE}, Corollary 4.2, corrected",
-        "For uncorrelated inputs DropConnect on V has the deterministic objective of dropout.",
-        check=partial(checks.uncorrelated_inputs, 0.0),
-        control=partial(checks.uncorrelated_inputs, 0.5),
+        "For inputs X with orthogonal rows DropConnect on V has the deterministic objective of dropout.",
+        check=lambda: [
+            *checks.uncorrelated_inputs(0.0),
+            *checks.drop_connect(lambda model, data, drop: penalty(model, data, Bernoulli(drop, 6)).value),
+        ],
+        control=partial(checks.uncorrelated_inputs, 0.05),
         objects=("models.Connections", "penalties.penalty"),
     ),
     Claim(

@@ -104,8 +104,9 @@ print(sum(F(1, 4) * (2 * (z + w) - 2) ** 2 for z in coin for w in coin))""",
         r"\tfrac{1-\theta}{\theta} \sum_{i=1}^d \|u_i\|_2^2 \|X^\top v_i\|_2^2",
         "Frobenius norms, any inputs X: Theorem 4.1 for a single layer.",
         "As there: coins of single connections are taken for one coin of a unit. It is right where the rows of X are "
-        "orthogonal, as uncorrelated inputs have them in expectation, those of the experiments among them; in general "
-        "what becomes low rank is U V^T with its columns scaled by the lengths of the rows of X.",
+        "orthogonal, as uncorrelated inputs have them in expectation, those of the experiments among them. That "
+        "low rank is induced remains true, by the nuclear norm of U V^T with its columns scaled by the lengths of the "
+        "rows of X.",
         "pal2020-cor4.2-corrected",
         """\
 from fractions import Fraction as F
