@@ -74,18 +74,6 @@ def rescaled_inputs(inverse: bool, shift: float = 0.0) -> list[Comparison]:
     return found
 
 
-def centering(shift: float) -> list[Comparison]:
-    """Least J_D of one input and two units: {(1,1),(0,0)} costs .2, the shifted {(.5,1),(-.5,0)} costs .1875."""
-    from_zero = networks.positive_minimum(1, 2)
-    sample = Sample(tensor([[1 - shift], [-shift]]), tensor([[1.0], [0.0]]))
-    half = ReLUNet([tensor([[1.0], [-1.0]]), tensor([[0.25, -0.25]])], [None, tensor([0.5])])
-    return [
-        compare(from_zero, "==", 0.2, "at zero"),
-        compare(exact(half, sample), "==", 0.1875, "a network on the shifted inputs"),
-        compare(exact(half, sample), "<", from_zero, "shifted against not"),
-    ]
-
-
 def rescaled_layers(grow_bias: bool, swap: bool = False) -> list[Comparison]:
     """Layer j times c_j and its bias times the product so far: every masked output is multiplied by the product.
 

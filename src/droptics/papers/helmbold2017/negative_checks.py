@@ -54,6 +54,22 @@ def least_nonnegative(sizes: tuple[int, ...]) -> tuple[float, ReLUNet]:
     return best, ReLUNet([root.square() for root in found[::2]], list(found[1::2]))
 
 
+@cache
+def least_grouped(groups: tuple[int, ...], width: int) -> float:
+    """The same for many inputs in groups of equal weights: how many of each group are kept is all that counts."""
+    grids = torch.cartesian_prod(*[torch.arange(size + 1.0, dtype=torch.float64) for size in groups])
+    laws = [binom.pmf(grids[:, i].numpy(), size, 0.5) for i, size in enumerate(groups)]
+    chances = torch.from_numpy(np.prod(laws, axis=0))
+
+    def objective(root: Tensor, bias: Tensor, head: Tensor, offset: Tensor) -> Tensor:
+        sent = head.square() * torch.relu(torch.cat([2 * grids, 0 * grids[:1]]) @ root.square().mT + bias)
+        error = sent.sum(-1) + offset
+        on = (error[:-1] - 1) ** 2 + sent[:-1].square().sum(-1)
+        return (chances @ on + error[-1] ** 2 + sent[-1].square().sum()) / 2
+
+    return descend(objective, [(width, len(groups)), (width,), (width,), (1,)], starts=1, seed=4, size=0.4)[0]
+
+
 def equal_units(inputs: int, *widths: int) -> float:
     """Least J_D on P_(1,1) at drop 1/2 of networks of equal units, whose output is b, or slope times z + b.
 
@@ -79,6 +95,9 @@ def nonnegative_bound(share: float, bound: Callable[[int], float]) -> list[Compa
         found.append(compare(least, ">=", share * bound(sizes[0]), f"equal units, sizes {sizes}"))
         if len(sizes) == 2:
             found.append(compare(networks.positive_minimum(*sizes), "==", least, f"stated minimum, sizes {sizes}"))
+    least = least_grouped((10, 9), 2)
+    found.append(compare(least, ">=", share * bound(19), "descent, 19 inputs in two groups, two units"))
+    found.append(compare(least, ">=", networks.positive_minimum(19, 2), "above the minimum, 19 inputs"))
     for shape in ((2, 2, 1), (3, 2, 1), (1, 2, 2, 1), (2, 2, 2, 1)):
         least, model = least_nonnegative(shape)
         found.append(compare(least, ">=", share * bound(shape[0]), f"descent, sizes {shape}"))

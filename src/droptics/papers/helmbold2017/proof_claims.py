@@ -6,7 +6,9 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers.helmbold2017 import checks, decay_checks, negative_checks
+from droptics.papers.helmbold2017.checks import exact
 from droptics.papers.helmbold2017.errata import ERRATA
+from droptics.penalties import risk
 
 SOURCE = "Helmbold, Long 2017 (JMLR 18, arXiv 1602.04484)"
 
@@ -15,11 +17,11 @@ CLAIMS: tuple[Claim, ...] = (
         "helmbold2017-def2",
         f"{SOURCE}, Definition 2",
         "Dropout aversion of P: the largest risk of a minimizer of J_D beyond the least risk.",
-        check=partial(decay_checks.aversion, 1.0),
-        control=partial(decay_checks.aversion, 1.05),
+        check=partial(decay_checks.aversion, risk),
+        control=partial(decay_checks.aversion, exact),
         objects=("penalties.criterion", "penalties.risk"),
-        note="Evaluated where the optimum is known: two inputs, one unit, drop 1/2, aversion 4/25. The definition "
-        "needs minimizers to exist.",
+        note="Evaluated where the optimum is known, for one or two inputs and units: 4/25 for two inputs, one unit and "
+        "drop 1/2. All minimizers found there have one risk. The definition needs minimizers to exist.",
     ),
     Claim(
         "helmbold2017-def3",
@@ -80,9 +82,9 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Lemma 23",
         "Every hidden node may be taken to have |v_j.x| = max{h_j(0), h_j(x)}, the other value being zero.",
         check=partial(decay_checks.node_range, 1.0),
-        control=partial(decay_checks.node_range, 1.2),
-        note="At optima that descent finds, on the difference of the two values, which Lemma 22 does not change; nodes "
-        "that are not used have no weights.",
+        control=partial(decay_checks.node_range, 0.95),
+        note="By the step of the proof on any network that Lemma 22 leaves, and at optima that descent finds, on the "
+        "difference of the two values, which Lemma 22 does not change; nodes that are not used have no weights.",
     ),
     Claim(
         "helmbold2017-lem24",

@@ -1,8 +1,9 @@
-"""Global minima of the dropout criterion on P_(1,1) for two inputs, drop 1/2 and one hidden layer, by all unit types.
+"""Global minima of the dropout criterion of one hidden layer by all unit types: two inputs on P_(1,1), or one input.
 
-Under dropout the inputs take four values: a unit is relu(b + s_1 v_1 + s_2 v_2) at four corners s. Where it is active
-and the sign of its output weight (scaled to one) make its type, 26 in all; for given types the criterion is a convex
-quadratic of the units' weights in polyhedral cones, least squares with non-negative coefficients of their edges.
+Under dropout with rate 1/2 two inputs take four values: a unit is relu(b + s_1 v_1 + s_2 v_2) at four corners s. Where
+it is active and the sign of its output weight (scaled to one) make its type, 26 in all; for given types the criterion
+is a convex quadratic of the units' weights in polyhedral cones, least squares with non-negative coefficients of their
+edges. One input of any examples takes as many values as it has, and zero.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch
 from scipy.optimize import nnls
 
 from droptics.arrays import Array
+from droptics.data import Sample
 from droptics.models import ReLUNet
 
 CORNERS = np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
@@ -77,3 +79,37 @@ def global_minimum(width: int) -> tuple[float, ReLUNet]:
     every = itertools.combinations_with_replacement(types(), width)
     (value, coefficients), chosen = min(((least(chosen), chosen) for chosen in every), key=lambda pair: pair[0][0])
     return value, network(chosen, coefficients)
+
+
+def one_input_minima(data: Sample, width: int, drop: float) -> tuple[float, list[ReLUNet]]:
+    """The least criterion of one input and `width` units on these examples, and a minimizer of every type that has it.
+
+    The input takes the value 0 and those of the examples over 1 - drop; a unit relu(a + v z) is linear between them.
+    """
+    x, y = data.inputs[:, 0].numpy(), data.targets[:, 0].numpy()
+    places, wanted = np.concatenate([0 * x, x / (1 - drop)]), np.concatenate([y, y])
+    weights = np.sqrt(np.repeat([drop, 1 - drop], len(x)) / len(x))
+    corners = np.stack([np.ones_like(places), places], 1)
+    edges = [sign * np.array([z, -1.0]) for z in np.unique(places) for sign in (1, -1)]
+    cones = set()
+    for active in itertools.product((False, True), repeat=len(np.unique(places))):
+        on = np.array(active)[np.unique(places, return_inverse=True)[1]]
+        fits = [i for i, edge in enumerate(edges) if np.where(on, corners @ edge >= 0, corners @ edge <= 0).all()]
+        if on.any() and len(fits) == 2:
+            cones |= {(sign, *fits) for sign in (1, -1)}
+    along, found = weights / np.linalg.norm(weights), []
+    for chosen in itertools.combinations_with_replacement(sorted(cones), width):
+        rays = np.stack([edges[i] for _, *pair in chosen for i in pair], 1)
+        signs, fired = np.repeat([float(cone[0]) for cone in chosen], 2), np.maximum(corners @ rays, 0.0)
+        fit = weights[:, None] * fired * signs
+        noise = [np.sqrt(drop / (1 - drop)) * fit * (np.arange(2 * width) // 2 == j) for j in range(width)]
+        goal = weights * wanted - along * (along @ (weights * wanted))
+        matrix = np.vstack([fit - np.outer(along, along @ fit), *noise])
+        coefficients, distance = nnls(matrix, np.concatenate([goal, np.zeros(width * len(places))]))
+        units = (rays * coefficients).reshape(2, width, 2).sum(-1)
+        bias = weights**2 @ (wanted - np.maximum(corners @ units, 0.0) @ signs[::2])
+        first, rest = torch.from_numpy(units[1][:, None]), torch.from_numpy(units[0])
+        head = torch.from_numpy(signs[None, ::2].copy())
+        found.append((float(distance) ** 2, ReLUNet([first, head], [rest, torch.tensor([bias])])))
+    best = min(value for value, _ in found)
+    return best, [net for value, net in found if value <= best + 1e-12]
