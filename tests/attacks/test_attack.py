@@ -240,6 +240,9 @@ def test_fgsm_and_bim_equal_a_reference(dtype: torch.dtype) -> None:
     torch.testing.assert_close(fgsm, reference_bim(net, data.inputs, data.targets, 0.1, 1, 0.1), atol=1e-6, rtol=0)
     bim = attack(net, data, threat, Bim(steps=7, step=0.03)).inputs
     torch.testing.assert_close(bim, reference_bim(net, data.inputs, data.targets, 0.1, 7, 0.03), atol=1e-6, rtol=0)
+    # a fifth of the radius unless told otherwise, however many steps there are
+    bim = attack(net, data, threat, Bim(steps=3)).inputs
+    torch.testing.assert_close(bim, reference_bim(net, data.inputs, data.targets, 0.1, 3, 0.02), atol=1e-6, rtol=0)
 
 
 def test_pgd_finds_all_that_bim_finds_with_the_same_steps() -> None:

@@ -133,6 +133,17 @@ def test_completion_constant_covers_the_measured_complexity(side):
     assert measured > 1  # the printed constant 1 is false for small square matrices
 
 
+@pytest.mark.parametrize("shape", [(9, 5), (5, 9), (40, 2)])
+def test_completion_constant_written_out(shape):
+    long, short = max(shape), min(shape)
+    share = math.log(sum(shape), long)
+    assert bounds.completion_constant(shape) == pytest.approx((2 * share) ** 0.5 + share * (short / long) ** 0.25 / 3)
+    for examples, mixed in ((200, 0.5), (75, 0.2)):
+        spread = (short * math.log(long) / examples) ** 0.5
+        wanted = (2 * share) ** 0.5 / (1 - mixed) + share * spread / (3 * mixed)
+        assert bounds.completion_constant(shape, examples, mixed) == pytest.approx(wanted)
+
+
 def entries(n=300, seed=0, shape=(12, 9)):
     rng = np.random.default_rng(seed)
     rows = torch.tensor(np.minimum(rng.geometric(0.3, n) - 1, shape[0] - 1))

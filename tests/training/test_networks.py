@@ -29,6 +29,7 @@ from droptics.training import (
     train,
     train_lazy,
 )
+from droptics.training.networks import Residual
 from droptics.training.objectives import StepData
 from droptics.training.trainees import head_penalty, trainee_rule
 
@@ -169,6 +170,21 @@ def test_channels_double_from_stage_to_stage_where_the_picture_halves(blocks, ba
     assert [block.second.out_channels for block in stages] == channels
     halved = [2 if after > before else 1 for before, after in pairwise([base, *channels])]
     assert [block.first.stride[0] for block in stages] == halved
+
+
+@pytest.mark.parametrize(("before", "after", "stride"), [(8, 8, 1), (8, 16, 2)])
+def test_a_residual_block_adds_its_shortcut_before_the_last_rectifier(before, after, stride):
+    block, value = Residual(before, after, stride), torch.randn(3, before, 6, 6, generator=rng(2))
+
+    def normed(values):  # groups of four channels, at most eight
+        parts = values.reshape(3, max(1, min(8, after // 4)), -1)
+        parts = (parts - parts.mean(-1, keepdim=True)) / (parts.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
+        return parts.reshape(values.shape)
+
+    inner = normed(functional.conv2d(value, block.first.weight, stride=stride, padding=1)).clamp_min(0)
+    added = normed(functional.conv2d(inner, block.second.weight, padding=1))
+    short = value if stride == 1 else functional.conv2d(value, block.shortcut.weight, stride=stride)
+    torch.testing.assert_close(block(value), (short + added).clamp_min(0), rtol=1e-4, atol=1e-5)
 
 
 def test_lazy_training_is_the_printed_algorithm():

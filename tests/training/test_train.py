@@ -430,8 +430,9 @@ def test_schedules():
     assert [Staircase(10, 0.5)(t) for t in (0, 9, 10, 25)] == [1, 1, 0.5, 0.25]
     assert Inverse(100)(0) == 1
     assert Inverse(100)(100) == 0.5
+    assert [Inverse(4)(t) for t in (1, 2, 3, 12)] == [4 / 5, 4 / 6, 4 / 7, 1 / 4]
     assert Cosine(10)(0) == 1
-    assert Cosine(10)(5) == pytest.approx(0.5)
+    assert [Cosine(12)(t) for t in (3, 4, 6)] == pytest.approx([(1 + 0.5**0.5) / 2, 0.75, 0.5])
     assert Cosine(10)(10) == Cosine(10)(99) == pytest.approx(0, abs=1e-15)
     assert log_steps(1) == (0, 1)
     assert log_steps(1000, 4) == (0, 1, 10, 100, 1000)
@@ -517,6 +518,24 @@ def test_records():
         train(start, population(), Dropout(law), steps=1, step_size=0.1, record=("distance",))
     with pytest.raises(ValueError, match="no masks"):
         train(start, population(), Plain(), steps=1, step_size=0.1, record=("penalty",))
+
+
+@pytest.mark.parametrize("per", ["example", "step"])
+def test_examples_of_a_step_have_masks_of_their_own_or_share_one(per):
+    start, data, law = two_layer(), sample(), Bernoulli(0.5, WIDTH)
+    run = train(start, data, Dropout(law, per=per), steps=2, step_size=0.1, keep=(0, 1), seed=3)
+    masks = run.iterates[0].multipliers
+    drawn = masks.reshape(-1, WIDTH)
+    assert len(drawn) == (len(data) if per == "example" else 1)
+    assert set(drawn.unique().tolist()) == {0.0, 2.0}
+    assert len(drawn.unique(dim=0)) > 1 or per == "step"
+    leaves = [tensor.clone().requires_grad_() for tensor in start.tensors]
+    hidden = (data.inputs @ leaves[1]) * drawn  # a shared mask is repeated for every example
+    loss = (hidden @ leaves[0].T - data.targets).square().sum(1).mean()
+    for tensor, slope, after in zip(
+        start.tensors, torch.autograd.grad(loss, leaves), run.iterates[1].model.tensors, strict=True
+    ):
+        torch.testing.assert_close(after, tensor - 0.1 * slope)
 
 
 def test_records_are_made_on_the_data_that_were_asked_for():
