@@ -303,18 +303,26 @@ def rank_one_network(u: Tensor, v: Tensor, widths: Sequence[int]) -> list[Tensor
     return list(equalization.rank_one_network(u, v, widths).weights)
 
 
-def rank_one(scale: float) -> list[Comparison]:
-    """The printed network computes u v^T and meets every lower bound with equality, for every C."""
+def rank_one(scale: float, uneven: float = 0.0) -> list[Comparison]:
+    """The printed network computes u v^T and meets every lower bound with equality, for every C.
+
+    `uneven` weighs the units of the first hidden layer by 1 - uneven to 1 + uneven, which keeps the map. The library's
+    imbalance, penalty over envelope less one, is zero.
+    """
     found = []
     for seed, widths in enumerate(((3, 2), (2, 4, 3), (5,), (1, 1))):
         u, v, drop = normal(seed, 3), normal(seed + 1, 4), 0.35
         weights = rank_one_network(u, v, widths)
         weights[-1] = scale * weights[-1]
-        data = moments(seed, 3, 4)
-        found.append(compare(product(weights), "==", torch.outer(u, v), f"map, widths {widths}"))
-        norm = nuclear(torch.outer(u, v) @ psd_root(data.xx)) ** 2
-        value = penalty(DeepLinear(weights), data, law(weights, drop))
-        found.append(compare(value, "==", effective_strength(widths, drop) * norm, f"penalty, widths {widths}"))
-        for term in pivot_terms(weights, data.xx):
-            found.append(compare(term, "==", norm.sqrt() / term.numel(), f"every summand, widths {widths}"))
+        share = torch.linspace(-1, 1, widths[0], dtype=torch.float64) if widths[0] > 1 else torch.zeros(1)
+        weights[0] = (1 + uneven * share)[:, None] * weights[0]
+        for data in (moments(seed, 3, 4), moments(seed, 3, 4, rank=2)):
+            found.append(compare(product(weights), "==", torch.outer(u, v), f"map, widths {widths}"))
+            norm = nuclear(torch.outer(u, v) @ psd_root(data.xx)) ** 2
+            for term in pivot_terms(weights, data.xx):
+                found.append(compare(term, "==", norm.sqrt() / term.numel(), f"every summand, widths {widths}"))
+            value = penalty(DeepLinear(weights), data, law(weights, drop))
+            found.append(compare(value, "==", effective_strength(widths, drop) * norm, f"penalty, widths {widths}"))
+            above = equalization.imbalance(DeepLinear(weights), data, law(weights, drop))
+            found.append(compare(above, "==", 0.0, f"library's imbalance, widths {widths}"))
     return found

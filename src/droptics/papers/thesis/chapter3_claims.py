@@ -132,15 +132,16 @@ CLAIMS: tuple[Claim, ...] = (
         "A network is equalized when every |alpha beta_1 ... beta_{l-1} gamma| of Proposition 8 is ||W C^1/2||_* over "
         "the product of the pivots' widths; the rank-one network of Proposition 1 is.",
         check=partial(checks.rank_one, 1.0),
-        control=partial(checks.rank_one, 2.0),
-        objects=("penalties.effective_strength", "equalization.rank_one_network"),
+        control=partial(checks.rank_one, 1.0, 0.1),
+        objects=("penalties.effective_strength", "equalization.rank_one_network", "equalization.imbalance"),
+        note="The control weighs the units of a layer by .9 to 1.1, which keeps the map.",
     ),
     Claim(
         "thesis-prop1",
         f"{SOURCE}, Proposition 1",
         "The network of equal weights computes u v^T and is equalized, for every C.",
         check=partial(checks.rank_one, 1.0),
-        control=partial(checks.rank_one, 2.0),
+        control=partial(checks.rank_one, 1.1),
         objects=("penalties.penalty", "equalization.rank_one_network"),
     ),
     Claim(
@@ -176,7 +177,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem9",
         f"{SOURCE}, Lemma 9",
-        "The envelope problem is solved by soft thresholding without truncation, r' = max{rank, r}.",
+        "E ||y-Wx||^2 + nu ||WC^1/2||_*^2 is least, among maps of rank at most the least width r, at S_alpha(Mbar) "
+        "C^-1/2: all singular values lowered by alpha, which at most r of them set, and cut at zero.",
         "false",
         check=partial(optimum_checks.envelope_problem, optimum_checks.untruncated),
         control=partial(optimum_checks.envelope_problem, optimum_checks.truncated),
@@ -186,7 +188,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem9-corrected",
         f"{SOURCE}, Lemma 9, corrected",
-        "The envelope problem is solved by the top rho <= min width values, each lowered by alpha.",
+        "E ||y-Wx||^2 + nu ||WC^1/2||_*^2 is least, among maps of rank at most the least width r, where the top rho <= "
+        "r singular values of Mbar are kept, each lowered by alpha.",
         check=partial(optimum_checks.envelope_problem, optimum_checks.truncated),
         control=partial(optimum_checks.envelope_problem, optimum_checks.untruncated),
         objects=("linalg.shrink",),

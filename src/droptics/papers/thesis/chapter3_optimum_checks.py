@@ -143,21 +143,45 @@ def equalizable(target: Tensor, relation: Relation) -> list[Comparison]:
     return [compare(least, relation, bound, "least penalty against the envelope", precision=1e-2)]
 
 
+@cache
+def _envelope_optimum(seed: int, spectrum: tuple[float, ...], nu: float, rank: int) -> tuple[Moments, float, Tensor]:
+    """Data whose Mbar = Cyx C^-1/2 has the spectrum, and the least value of the problem by descent with its map W.
+
+    Over W = U V^T with `rank` columns, the nuclear norm of W C^1/2 itself in the objective.
+    """
+    size = len(spectrum)
+    plain = moments(seed, size, size + 1)
+    root = psd_root(plain.xx)
+    left, right = (torch.linalg.qr(normal(seed + i, size + i, size + i)).Q for i in (0, 1))
+    yx = (left * tensor(spectrum)) @ right[:size] @ root
+    yy = (left * tensor(spectrum).square()) @ left.mT + torch.eye(size, dtype=torch.float64)
+    data = Moments(plain.xx, yx, (yy + yy.mT) / 2)
+
+    def objective(U: Tensor, V: Tensor) -> Tensor:
+        W = U @ V.mT
+        error = data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum()
+        return error + nu * torch.linalg.matrix_norm(W @ root, "nuc") ** 2
+
+    best, (U, V) = descend(objective, [(size, rank), (size + 1, rank)], starts=2, seed=seed)
+    return data, best, U @ V.mT
+
+
 def envelope_problem(rule: Callable[[Tensor, float, int], Tensor]) -> list[Comparison]:
-    """Min over rank <= min width of ||Mbar - W||^2 + nu ||W||_*^2 against descent over factors."""
+    """Min over rank <= min width of E ||y - Wx||^2 + nu ||W C^1/2||_*^2: the rule's map and value against descent.
+
+    The third spectrum is that of a width above the rank.
+    """
     found = []
-    for seed, (spectrum, widths, nu) in enumerate((((2.0, 1.0), (1, 3), 0.1), ((3.0, 2.0, 0.5), (2, 4), 0.3))):
-        s, rank = tensor(spectrum), min(widths)
-
-        def objective(U: Tensor, V: Tensor, s: Tensor = s, nu: float = nu) -> Tensor:
-            # ||W||_* = min over factors of (||U||^2 + ||V||^2) / 2
-            half = (U.square().sum() + V.square().sum()) / 2
-            return (torch.diag(s) - U @ V.mT).square().sum() + nu * half**2
-
-        best, _ = descend(objective, [(len(s), rank), (len(s), rank)], starts=3, seed=seed)
+    cases = (((2.0, 1.0), 1, 0.1), ((3.0, 2.0, 0.5), 2, 0.3), ((1.5, 1.4, 1.3), 2, 0.2), ((2.0, 1.5), 3, 0.2))
+    for seed, (spectrum, rank, nu) in enumerate(cases):
+        data, best, reached = _envelope_optimum(seed, spectrum, nu, rank)
+        root = psd_root(data.xx)
+        P, s, Rh = torch.linalg.svd(torch.linalg.solve(root, data.yx.mT).mT, full_matrices=False)
         x = rule(s, nu, rank)
-        value = (s - x).square().sum() + nu * x.sum() ** 2
-        found.append(compare(value, "==", best, f"value, spectrum {spectrum}", precision=1e-7))
+        W = torch.linalg.solve(root, ((P * x) @ Rh).mT).mT
+        found.append(compare(W, "==", reached, f"map, spectrum {spectrum}, r={rank}", precision=1e-4))
+        value = data.yy.trace() - s.square().sum() + (s - x).square().sum() + nu * x.sum() ** 2
+        found.append(compare(value, "==", best, f"value, spectrum {spectrum}, r={rank}", precision=1e-7))
         found.append(compare(float((x > 0).sum()), "<=", float(rank), "rank"))
     return found
 
@@ -168,10 +192,13 @@ def truncated(s: Tensor, nu: float, rank: int) -> Tensor:
 
 
 def untruncated(s: Tensor, nu: float, rank: int) -> Tensor:
-    """The printed rule: every value above the threshold of the top values is kept."""
-    kept = shrink(s, nu * rank, rank)
-    alpha = float((s - kept)[0])
-    return (s - alpha).clamp_min(0)
+    """The printed rule: rho <= min{r, rank Mbar} sets alpha, and every value above it is kept."""
+    fits = [
+        nu * float(s[:rho].sum()) / (1 + rho * nu)
+        for rho in range(1, min(rank, len(s)) + 1)
+        if bool((s[:rho] > nu * s[:rho].sum() / (1 + rho * nu)).all())
+    ]
+    return (s - fits[-1]).clamp_min(0)
 
 
 def deep_minimum(

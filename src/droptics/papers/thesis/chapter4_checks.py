@@ -146,26 +146,36 @@ def completion_is_vacuous() -> list[Comparison]:
     return found
 
 
-def exact_entry_complexity(side: int, n: int) -> float:
-    """R_n of the unit weighted-trace ball, uniform entries of a side x side matrix: all positions and signs."""
-    total, count = 0.0, 0
-    cells = list(itertools.product(range(side), repeat=2))
-    for chosen in itertools.product(cells, repeat=n):
-        for signs in itertools.product((1.0, -1.0), repeat=n - 1):
-            matrix = torch.zeros(side, side, dtype=torch.float64)
-            for (i, j), sign in zip(chosen, (1.0, *signs), strict=True):
-                matrix[i, j] += sign * side
-            total += float(torch.linalg.matrix_norm(matrix, 2))
-            count += 1
-    return total / count / n
+@cache
+def exact_entry_complexity(shape: tuple[int, int], n: int) -> float:
+    """R_n of the unit weighted-trace ball, uniform entries of a matrix: all positions and signs.
+
+    The first entry is at (1, 1) with sign one: the law does not change when rows, columns or signs are exchanged.
+    """
+    cells = math.prod(shape)
+    places = torch.tensor(list(itertools.product((0,), *[range(cells)] * (n - 1))))
+    signs = tensor(list(itertools.product((1.0, -1.0), repeat=n - 1))).reshape(-1, n - 1)
+    values = torch.cat([torch.ones(len(signs), 1, dtype=torch.float64), signs], 1)
+    sums = torch.zeros(len(places), len(values), cells, dtype=torch.float64)
+    sums.scatter_add_(2, places[:, None].expand(-1, len(values), n), values.expand(len(places), -1, n))
+    norms = torch.linalg.matrix_norm(math.sqrt(cells) * sums.reshape(-1, *shape), 2)
+    return float(norms.mean()) / n
 
 
-def entry_complexity(constant: Callable[[int], float]) -> list[Comparison]:
-    """R_n <= K sqrt(alpha d log d / n), exactly for 2 x 2 matrices."""
-    return [
-        compare(exact_entry_complexity(2, n), "<=", constant(2) * math.sqrt(2 * math.log(2) / n), f"2 x 2, n={n}")
-        for n in (2, 3, 4)
-    ]
+def entry_complexity(constant: Callable[[tuple[int, int]], float]) -> list[Comparison]:
+    """R_n <= K sqrt(alpha d2 log d2 / n), alpha = 1, exactly for small matrices of uniform entries.
+
+    At the least n that the condition p(i) q(j) >= log d2/(n sqrt(d2 d0)) of Theorem 20 allows, and more.
+    """
+    found = []
+    for shape, counts in (((2, 2), (2, 3, 4)), ((3, 2), (3, 4)), ((3, 3), (4,))):
+        long, label = max(shape), f"{shape[0]} x {shape[1]}"
+        for n in counts:
+            allowed = math.log(long) / (n * math.sqrt(math.prod(shape)))
+            found.append(compare(1 / math.prod(shape), ">=", allowed, f"the condition, {label}, n={n}"))
+            limit = constant(shape) * math.sqrt(long * math.log(long) / n)
+            found.append(compare(exact_entry_complexity(shape, n), "<=", limit, f"{label}, n={n}"))
+    return found
 
 
 def unfactored_inputs(law_weighted: bool) -> list[Comparison]:
@@ -226,16 +236,25 @@ def normal_equations(divisor: Callable[[float, int], float]) -> list[Comparison]
 
 
 def kronecker(transpose: bool) -> list[Comparison]:
-    """<U V^T, A> = <vec U^T, (I kron V^T) vec A^T> with column stacking."""
-    U, V, A = normal(1, 3, 2), normal(2, 4, 2), normal(3, 3, 4)
+    """<U V^T, A> = <vec U^T, vec V^T A^T> = <vec U^T, (I_d2 kron V^T) vec A^T> with column stacking, sum by sum."""
+    found = []
+    for seed, (d2, d0, d1) in enumerate(((3, 4, 2), (1, 5, 3), (4, 2, 1), (2, 2, 3))):
+        U, V, A = normal(seed, d2, d1), normal(seed + 1, d0, d1), normal(seed + 2, d2, d0)
 
-    def vec(matrix: Tensor) -> Tensor:
-        return matrix.mT.reshape(-1)
+        def vec(matrix: Tensor) -> Tensor:
+            return torch.cat([matrix[:, j] for j in range(matrix.shape[1])])
 
-    left = (U @ V.mT * A).sum()
-    stacked = torch.kron(torch.eye(3, dtype=torch.float64), V.mT.contiguous())
-    right = vec(U.mT) @ stacked @ vec(A.mT if transpose else A)
-    return [compare(left, "==", right, "inner product")]
+        left = sum(float(U[i, k] * V[j, k] * A[i, j]) for i in range(d2) for j in range(d0) for k in range(d1))
+        stacked = torch.block_diag(*[V.mT] * d2)  # I kron V^T: one block for each output
+        right = vec(U.mT) @ stacked @ vec(A.mT if transpose else A)
+        label = f"{d2} x {d0}, {d1} columns"
+        found.append(compare(left, "==", right, f"inner product, {label}"))
+        found.append(compare(vec(V.mT @ A.mT), "==", stacked @ vec(A.mT), f"vec of a product, {label}"))
+        found.append(
+            compare(torch.kron(torch.eye(d2, dtype=torch.float64), V.mT.contiguous()), "==", stacked, "blocks")
+        )
+        found.append(compare(left, "==", Factorization(U, V).outputs(A[None]).sum(), f"library, {label}"))
+    return found
 
 
 def rotation_only(balanced: bool) -> list[Comparison]:

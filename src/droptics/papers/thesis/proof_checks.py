@@ -132,20 +132,27 @@ def two_losses(labels: tuple[float, ...]) -> list[Comparison]:
 
 
 def mean_gradient(scaled: bool) -> list[Comparison]:
-    """Mean over all masks of the dropout gradient = gradient of risk + penalty, both layers of a ReLU network."""
-    data, drop = sample(2, 5, 3, 2), 0.4
-    V, U = (normal(seed, *shape).requires_grad_() for seed, shape in ((1, (4, 3)), (2, (2, 4))))
-    hidden = torch.relu(data.inputs @ V.mT)
-    # the control takes the variance of the mask for that of the multiplier: drop for drop / (1 - drop)
-    law = Bernoulli(drop if scaled else drop / (1 + drop), 4)
-    explicit = criterion(ReLUNet([V, U]), data, Product([Bernoulli(0.0, 3), law])).value
-    slopes = torch.autograd.grad(explicit, (V, U), retain_graph=True)
-    totals = [torch.zeros_like(V), torch.zeros_like(U)]
-    for kept, chance in coin_masks([drop] * 4):
-        loss = ((hidden * kept / (1 - drop)) @ U.mT - data.targets).square().sum(1).mean()
-        drawn = torch.autograd.grad(loss, (V, U), retain_graph=True)
-        totals = [total + chance * slope for total, slope in zip(totals, drawn, strict=True)]
-    return [compare(total, "==", slope.detach(), "mean gradient") for total, slope in zip(totals, slopes, strict=True)]
+    """Mean over all masks of the dropout gradient = gradient of risk + penalty, both layers of a ReLU network.
+
+    Batches of one to five examples, one and two outputs.
+    """
+    found = []
+    for seed, (drop, examples, outputs, width) in enumerate(((0.4, 5, 2, 4), (0.75, 1, 1, 3), (0.1, 2, 2, 2))):
+        data = sample(seed, examples, 3, outputs)
+        V, U = (normal(seed + i, *shape).requires_grad_() for i, shape in ((1, (width, 3)), (2, (outputs, width))))
+        hidden = torch.relu(data.inputs @ V.mT)
+        # the control takes the variance of the mask for that of the multiplier: drop for drop / (1 - drop)
+        law = Bernoulli(drop if scaled else drop / (1 + drop), width)
+        explicit = criterion(ReLUNet([V, U]), data, Product([Bernoulli(0.0, 3), law])).value
+        slopes = torch.autograd.grad(explicit, (V, U), retain_graph=True)
+        totals = [torch.zeros_like(V), torch.zeros_like(U)]
+        for kept, chance in coin_masks([drop] * width):
+            loss = ((hidden * kept / (1 - drop)) @ U.mT - data.targets).square().sum(1).mean()
+            drawn = torch.autograd.grad(loss, (V, U), retain_graph=True)
+            totals = [total + chance * slope for total, slope in zip(totals, drawn, strict=True)]
+        for name, total, slope in zip("VU", totals, slopes, strict=True):
+            found.append(compare(total, "==", slope.detach(), f"mean gradient in {name}, {examples} examples"))
+    return found
 
 
 def small_step(share: float) -> list[Comparison]:
