@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from droptics.bounds import lazy, martingale
+from droptics.bounds import lazy, lazy_setting, martingale
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.instances import tensor
 from droptics.papers.thesis.chapter5_checks import loss
@@ -22,6 +22,32 @@ def learning_terms(factor: float) -> list[Comparison]:
         whole = lam**2 / (rate * steps) + 2 * (lam**2 / (2 * rate * steps) + delta * 2 * c * math.sqrt(m))
         stated = lazy(margin=gamma, steps=steps, inputs=784, drop=0.5, printed=True).value
         found.append(compare(whole, "<=", factor / 4 * stated, f"margin {gamma}", precision=1e-12, scale=0.0))
+    return found
+
+
+def order() -> list[Comparison]:
+    """Lam^2 at the least width is of the order (ln T)^2 + ln mdT, and not of that of ln T^2 + ln mdT.
+
+    (a + b)^2 <= 2 a^2 + 2 b^2 with lam = 5/gamma ln(2 eta T) + sqrt(44/gamma^2 ln(24 eta c sqrt(m) T^2)), 24 eta c
+    sqrt(m) T^2 <= (mdT)^2 and 2 eta <= T^0.4 give the constant 176/gamma^2.
+    """
+    found = []
+    for gamma, exponent in ((0.25, 6), (0.25, 25), (0.1, 90)):
+        _, _, rate, lam, _, m = _setting(gamma, 10**exponent)
+        log = exponent * math.log(10)
+        rest = math.log(m * 784) + log
+        limit = 176 / gamma**2 * (log**2 + rest)
+        found.append(compare(lam**2, "<=", limit, f"order of lam^2, margin {gamma}, T=10^{exponent}"))
+        found.append(compare(2 * rate, "<=", math.exp(0.4 * log), "2 eta against T^0.4"))
+    found.append(compare(lam**2, ">", 176 / gamma**2 * (2 * log + rest), "with ln T^2 for (ln T)^2, T=10^90"))
+    for gamma, steps, rate, lam, _, m in _settings():
+        ours = lazy_setting(gamma, steps, 784, step_size=rate)
+        found.append(compare(ours.width, "==", m, f"least width of the library, margin {gamma}"))
+        found.append(compare(ours.strength, "==", lam, f"lam of the library, margin {gamma}"))
+    least = lazy_setting(0.5, 10, 3, step_size=rate).width
+    for share, relation in ((0.99, "=="), (1.01, "<")):
+        value = lazy(margin=0.5, steps=10, inputs=3, drop=0.0, width=int(share * least), printed=True).value
+        found.append(compare(value, relation, math.inf, f"bound at {share} of the least width"))  # type: ignore[arg-type]
     return found
 
 
@@ -53,19 +79,20 @@ def compression_constants(first: float, second: float) -> list[Comparison]:
     ]
 
 
+def _setting(gamma: float, steps: int) -> tuple[float, int, float, float, float, float]:
+    """Margin, steps, rate ln 2, and lam, c and m by their own fixed point, 784 inputs."""
+    rate, m = math.log(2), 1.0
+    for _ in range(200):
+        c = math.sqrt(784) + max(1 / (14 * gamma**2), 2 * math.sqrt(math.log(m))) + 1
+        lam = 5 / gamma * math.log(2 * rate * steps)
+        lam += math.sqrt(44 / gamma**2 * (math.log(24 * rate * c * math.sqrt(m)) + 2 * math.log(steps)))
+        m = 2401 * gamma**-6 * lam**2
+    return gamma, steps, rate, lam, c, m
+
+
 def _settings() -> list[tuple[float, int, float, float, float, float]]:
-    """Margins and steps with lam, c and m by their own fixed point, rate ln 2, 784 inputs."""
-    found = []
-    rate = math.log(2)
-    for gamma, steps in ((0.25, 10**6), (0.1, 10**8)):
-        m = 1.0
-        for _ in range(200):
-            c = math.sqrt(784) + max(1 / (14 * gamma**2), 2 * math.sqrt(math.log(m))) + 1
-            lam = 5 / gamma * math.log(2 * rate * steps)
-            lam += math.sqrt(44 / gamma**2 * math.log(24 * rate * c * math.sqrt(m) * steps**2))
-            m = 2401 * gamma**-6 * lam**2
-        found.append((gamma, steps, rate, lam, c, m))
-    return found
+    """Two margins with steps enough for a bound below one."""
+    return [_setting(gamma, steps) for gamma, steps in ((0.25, 10**6), (0.1, 10**8))]
 
 
 def lazy_is_vacuous(compression: bool) -> list[Comparison]:
