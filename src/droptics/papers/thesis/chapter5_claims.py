@@ -107,7 +107,7 @@ CLAIMS: tuple[Claim, ...] = (
         "With probability 1-delta, min_t R(W_t;B_t) <= (1/T) sum_t R(W_t;B_t) <= 12 lam^2/(eta T) + 6 ln(1/delta)/T = "
         "O(((ln T)^2 + ln mdT)/T).",
         "vacuous",
-        check=partial(bound_checks.compression_terms, 12.0),
+        check=lambda: [*bound_checks.compression_terms(12.0), *bound_checks.order()],
         control=partial(bound_checks.compression_terms, 8.0),
         vacuity=partial(bound_checks.lazy_is_vacuous, True),
         objects=("bounds.lazy", "bounds.martingale"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,7 @@ from droptics.papers.thesis.leaky import (
     LeakyNet,
     adversarial_sgd,
     beta_robust_error,
+    effective,
     reflected_pgd,
     smallest_score,
 )
@@ -126,23 +128,31 @@ def algorithm_5(sign: float) -> list[Comparison]:
     return found
 
 
-def algorithm_6(factor: float) -> list[Comparison]:
-    """`adversarial_sgd` against gradient steps on the logistic loss at the points of Algorithm 5 written out."""
+def algorithm_6(radius: float) -> list[Comparison]:
+    """`adversarial_sgd` against gradient steps on the logistic loss at the points of Algorithm 5 written out.
+
+    The steps of the attack are the largest admissible, or given; one weight a_r differs from the others. The attack
+    written out may move within `radius`: that of the library, or less.
+    """
     found = []
-    for seed in range(2):
-        net = start = _leaky(seed, 5, 3, 0.2)
+    for seed, given, slope in ((0, None, 0.2), (1, None, 1.0), (2, 0.15, 0.5)):
+        net = start = _leaky(seed, 5, 3, slope)
+        net = start = LeakyNet(start.hidden, start.top * tensor([1.0, 1.0, 0.4, 1.0, 1.0]), slope)
         X, y = normal(seed + 2, 4, 3), torch.sign(normal(seed + 3, 4))
         for x, label in zip(X, y, strict=True):
-            point = _attacked(net, x, label, 0.3, 1 / (float(net.top.square().sum()) * net.norm**2), 3)
+            largest = 1 / float(net.top.square().sum() * net.hidden.square().sum())
+            point = _attacked(net, x, label, radius, largest if given is None else given, 3)
             leaf = net.hidden.clone().requires_grad_(True)
-            (slope,) = torch.autograd.grad(
+            (change,) = torch.autograd.grad(
                 nn.functional.softplus(-label * scores(leaf, net.top, point, net.slope)), leaf
             )
-            net = LeakyNet(net.hidden - factor * 0.1 * slope, net.top, net.slope)
-        data = zip(X.split(1), y.split(1), strict=True)
-        draws = list(data)
-        run = adversarial_sgd(start, draws.__getitem__, radius=0.3, steps=4, step=0.1, attack_steps=3)
-        found.append(compare(run.net.hidden, "==", net.hidden, "weights after four steps"))
+            net = LeakyNet(net.hidden - 0.1 * change, net.top, net.slope)
+        draws = list(zip(X.split(1), y.split(1), strict=True))
+        run = adversarial_sgd(
+            start, draws.__getitem__, radius=0.3, steps=4, step=0.1, attack_steps=3, attack_step=given
+        )
+        found.append(compare(run.net.hidden, "==", net.hidden, f"weights after four steps, slope {slope}"))
+        found.append(compare(run.net.top, "==", start.top, "the top layer stays"))
     return found
 
 
@@ -182,23 +192,62 @@ def linear_robust_margin(scale: float) -> list[Comparison]:
     return [*found, compare(ours, "==", gaps.min(1).values, "library, four classes")]
 
 
-def beta_error(factor: float) -> list[Comparison]:
-    """L_beta of `beta_robust_error`: non-increasing in beta, at most L_rob, and what a grid finds at `factor` beta."""
-    found = []
+@cache
+def _least_scores(slope: float, seed: int) -> tuple[LeakyNet, Sample, Tensor]:
+    """A network of four units, 120 points of the plane and the least y f_Wbar of a grid of the disk around each."""
     angles = torch.linspace(0, 2 * math.pi, 721, dtype=torch.float64)
-    ring = 0.5 * torch.stack([angles.cos(), angles.sin()], 1)
-    for slope in (1.0, 0.6):
-        net = _leaky(1, 4, 2, slope)
-        X, y = normal(3, 120, 2), torch.sign(normal(4, 120))
-        data = Sample(X, y[:, None])
-        least = (y[:, None] * net.normalized()((X[:, None] + ring).reshape(-1, 2)).reshape(120, -1)).min(1).values
-        # no example lies within the error of the grid of these thresholds
-        betas = [beta for beta in (0.0, 0.1, 0.2, 0.35) if float((least + beta).abs().min()) > 1e-4]
-        errors = [beta_robust_error(net, data, 0.5, beta) for beta in betas]
+    ring = torch.stack([angles.cos(), angles.sin()], 1)
+    disk = torch.cat([0.5 * ring, *(0.5 * part * ring[::30] for part in (0.0, 0.2, 0.4, 0.6, 0.8, 0.9))])
+    net, X, y = _leaky(seed, 4, 2, slope), normal(seed + 2, 120, 2), torch.sign(normal(seed + 3, 120))
+    W = net.hidden / net.hidden.square().sum().sqrt()
+    least = (y[:, None] * scores(W, net.top, X[:, None] + disk, slope)).min(1).values
+    return net, Sample(X, y[:, None]), least
+
+
+def beta_error(factor: float) -> list[Comparison]:
+    """L_beta of `beta_robust_error` against the share of points with an attack of y f_Wbar <= -`factor` beta by a grid.
+
+    It never grows with beta, and no example lies within the error of the grid of a threshold. `effective` says of the
+    points themselves, one exactly at -beta among them, what their scores say.
+    """
+    found = []
+    for slope, seed in ((1.0, 1), (0.6, 1), (0.3, 4)):
+        net, data, least = _least_scores(slope, seed)
+        betas = [beta for beta in (0.05, 0.1, 0.2, 0.35) if float((least + beta).abs().min()) > 1e-4]
+        errors = [beta_robust_error(net, data, 0.5, beta, steps=60) for beta in betas]
         for beta, error in zip(betas, errors, strict=True):
-            found.append(compare(error.value, "==", (least < -factor * beta).double().mean(), f"grid, slope {slope}"))
+            found.append(compare(error.value, "==", (least <= -factor * beta).double().mean(), f"grid, slope {slope}"))
+            found.append(compare(error.upper, ">=", (least <= -factor * beta).double().mean(), f"upper, slope {slope}"))
         for earlier, later in itertools.pairwise(errors):
             found.append(compare(later.value, "<=", earlier.value, f"larger beta, slope {slope}"))
+        found.append(compare(len(betas), ">=", 3, "thresholds"))
+        own = data.targets[:, 0] * scores(net.hidden, net.top, data.inputs, slope) / net.hidden.square().sum().sqrt()
+        told = effective(net, data.inputs, data.targets[:, 0], 0.1)
+        found.append(compare(told.double(), "==", (own <= -0.1).double(), f"effective points, slope {slope}"))
+    exact = LeakyNet(tensor([[2.0]]), tensor([1.0]), 1.0)  # f_Wbar(x) = x
+    told = effective(exact, tensor([[0.5], [0.25], [0.125]]), tensor([-1.0, -1.0, -1.0]), factor * 0.25)
+    return [*found, compare(told.double(), "==", tensor([1.0, 1.0, 0.0]), "y f = -beta is effective")]
+
+
+def vanishing_beta(rest: float) -> list[Comparison]:
+    """L_beta against L_rob by the grid: at most it, and equal to it once beta is below `rest` of every lasting margin.
+
+    A lasting margin is the least score of an example that some attack fools.
+    """
+    found = []
+    for slope, seed in ((1.0, 1), (0.3, 4)):
+        net, data, least = _least_scores(slope, seed)
+        robust = (least < 0).double().mean()
+        found.append(
+            compare(beta_robust_error(net, data, 0.5, steps=60).value, "==", robust, f"beta = 0, slope {slope}")
+        )
+        smallest = float(-least[least < 0].max())
+        for beta in (0.3, 0.02):
+            value = beta_robust_error(net, data, 0.5, beta, steps=60).value
+            found.append(compare(value, "<=", robust, f"L_beta against L_rob, slope {slope}, beta={beta}"))
+        for share in (0.9, 1e-3):
+            value = beta_robust_error(net, data, 0.5, share * rest * smallest, steps=60).value
+            found.append(compare(value, "==", robust, f"beta -> 0, slope {slope}"))
     return found
 
 

@@ -222,5 +222,5 @@ def smallest_score(  # parameters: the statement's, and how hard to search
 
 
 def effective(net: LeakyNet, points: Tensor, targets: Tensor, beta: float) -> Tensor:
-    """Which points are beta-effective attacks: y f < -beta for the network divided by ||W||_F. Claim: thesis-def7."""
-    return targets.reshape(-1).to(points.dtype) * net.normalized()(points) < -beta
+    """Which points are beta-effective attacks: y f <= -beta for the network divided by ||W||_F. Claim: thesis-def7."""
+    return targets.reshape(-1).to(points.dtype) * net.normalized()(points) <= -beta
