@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import torch
+from scipy.optimize import nnls
 from torch import Tensor, nn
 
 from droptics.attacks import affine_map
@@ -29,7 +30,7 @@ from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import moments, normal, sample, simplex, tensor, uniform
 from droptics.penalties import criterion
 from droptics.spectra import Action, action
-from droptics.spectra.any_law import AnyLaw, mixed
+from droptics.spectra.any_law import AnyLaw
 from droptics.spectra.blocks import support_start
 from droptics.spectra.decomposition import _elsewhere, _on_cpu, least_of
 
@@ -65,7 +66,7 @@ def _actions(scale: float) -> list[Comparison]:
         (blocks, 6, 1 / (4 + 1) / 3, None),
     )
     for given, size, nuclear, least in wanted:
-        found.append(same(given.size, size, f"units, {given.claim}", scale))
+        found.append(compare(given.size, "==", scale * size, f"units, {given.claim}"))
         found.append(compare(given.nuclear, "==", scale * nuclear, f"nuclear, {given.claim}"))
         if least is not None:
             found.append(compare(given.least_rate, "==", scale * least, f"least rate, {given.claim}"))
@@ -114,7 +115,7 @@ def _blocks(scale: float) -> list[Comparison]:
 
 
 def _mixture(scale: float) -> list[Comparison]:
-    """Of all mixtures of two bounds the one with the largest least value, which need not move the values most."""
+    """Of 21 mixtures of two bounds the one with the largest least value, which need not move the values most."""
     found: list[Comparison] = []
     law = Discrete(tensor([[1.0, 0, 2], [0, 1, 1], [2, 1, 0]]), tensor([0.2, 0.3, 0.5]))
     for seed, plain, nuclear in ((1, 0.5, 0.2), (2, 0.1, 0.6), (3, 2.0, 0.05), (4, 0.0, 0.3)):
@@ -123,9 +124,10 @@ def _mixture(scale: float) -> list[Comparison]:
         values = uniform(seed, 3).sort(descending=True).values * 3
         best = -math.inf
         for w in range(21):
-            kept, cost = mixed(values, (1 - w / 20) * plain, w / 20 * nuclear, 3)
-            rest = torch.cat([kept, torch.zeros(3 - len(kept)).double()])
-            best = max(best, float((values - rest).square().sum()) + cost)
+            # ||v - x||^2 + p ||x||^2 + q (sum x)^2 over x >= 0, as least squares
+            p, q = (1 - w / 20) * plain, w / 20 * nuclear
+            rows = np.vstack([np.eye(3), math.sqrt(p) * np.eye(3), np.full((1, 3), math.sqrt(q))])
+            best = max(best, nnls(rows, np.concatenate([values.numpy(), np.zeros(4)]))[1] ** 2)
         kept, cost = acting.shrink(values)
         rest = torch.cat([kept, torch.zeros(3 - len(kept)).double()])
         found.append(compare(float((values - rest).square().sum()) + cost, "==", scale * best, f"mixture {seed}"))

@@ -114,7 +114,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "many-examples",
-        "Certified bounds of many weighed examples, of products and of normal noise hold the penalty and are narrow.",
+        "Certified bounds of many weighed examples and of products hold the penalty within 8 % of it, of normal noise "
+        "within 20 %.",
         pair(sum_checks.many_examples),
         ("penalties.penalty", "penalties.Certified"),
         f"{ENUMERATED} Normal noise by quadrature.",

@@ -32,7 +32,7 @@ def trained_modules(scale: float) -> list[Comparison]:
     torch.manual_seed(2)
     module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double()
     data, law = Sample(normal(1, 5, 3), normal(2, 5, 2)), Bernoulli(tensor([0.1, 0.3, 0.5, 0.2]), 4)
-    strength = law.drop / (1 - law.drop)
+    kept, chances = every_coin(law.drop.tolist())
     for name, objective in (("plain", Plain()), ("exact", Penalized(law)), ("masked", Dropout(law))):
         run = train(
             LastLayer.of(module),
@@ -51,7 +51,8 @@ def trained_modules(scale: float) -> list[Comparison]:
         used = features if mask is None or name != "masked" else features * mask
         loss = (head(used) - data.targets).square().sum(1).mean()
         if name == "exact":
-            loss = loss + (strength * head.weight.square().sum(0) * features.square().mean(0)).sum()
+            outputs = head(features * (kept / (1 - law.drop))[:, None])
+            loss = chances @ (outputs - data.targets).square().sum(2).mean(1)
         loss.backward()
         assert isinstance(run.model, LastLayer)
         for new, old in zip(run.model.module.parameters(), other.parameters(), strict=True):

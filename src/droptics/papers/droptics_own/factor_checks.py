@@ -142,7 +142,7 @@ def all_factors(equalized: bool) -> list[Comparison]:
     return found
 
 
-def _program(values: Tensor, strengths: Tensor) -> tuple[float, Array, Array]:
+def unequal_program(values: Tensor, strengths: Tensor) -> tuple[float, Array, Array]:
     """Least sum (values - x)^2 + sum strengths n^2 over n majorized by x, as a projection on a cone.
 
     Sorted: x and n fall, the sums of the first k of n are at most those of x, all sums are equal.
@@ -180,7 +180,7 @@ def unequal_rates(scale: float) -> list[Comparison]:
         found.append(compare(ours.objective, "==", scale * value, f"descent, rates {drops}", precision=1e-6))
         found.append(compare(ours.gap, "==", 0.0, "certificate"))
         spectrum = torch.linalg.svdvals(target)
-        least, x, n = _program(spectrum, lam)
+        least, x, n = unequal_program(spectrum, lam)
         found.append(compare(ours.objective, "==", scale * (least + noise), f"program, rates {drops}", precision=1e-8))
         wanted = torch.zeros_like(spectrum)
         wanted[: len(x)] = tensor(x[: len(spectrum)])

@@ -88,21 +88,23 @@ class Stacked(nn.Module):
         self.drop, self.head = nn.Dropout(0.2), linear_head(9, 2, 1)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return self.head(self.drop(self.inner(inputs[:, None, :])[0][:, -1]))
+        return self.head(self.drop(self.inner(inputs.unflatten(1, (2, 2)))[0][:, -1]))
 
     def masked(self, inputs: Tensor, between: Tensor, behind: Tensor) -> Tensor:
-        """Outputs with multipliers between the layers and behind them."""
-        hidden = inputs
+        """Outputs with multipliers between the layers, of both times, and behind them."""
+        given = inputs.unflatten(1, (2, 2)).unbind(1)
         for level in range(2):
             w, u, b, c = (
                 getattr(self.inner, f"{name}_l{level}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
             )
-            given, own = hidden @ w.mT + b, torch.zeros(len(inputs), 2, dtype=torch.float64) @ u.mT + c
-            r, z = (torch.sigmoid(a + d) for a, d in zip(given.chunk(3, 1)[:2], own.chunk(3, 1)[:2], strict=True))
-            n = torch.tanh(given.chunk(3, 1)[2] + r * own.chunk(3, 1)[2])
-            hidden = (1 - z) * n
-            hidden = hidden * between if level == 0 else hidden
-        return self.head(hidden * behind)
+            state, states = torch.zeros(len(inputs), 2, dtype=torch.float64), []
+            for time in range(2):
+                first, own = (given[time] @ w.mT + b).chunk(3, 1), (state @ u.mT + c).chunk(3, 1)
+                r, z = torch.sigmoid(first[0] + own[0]), torch.sigmoid(first[1] + own[1])
+                state = (1 - z) * torch.tanh(first[2] + r * own[2]) + z * state
+                states.append(state)
+            given = tuple(one * mask for one, mask in zip(states, between.unflatten(0, (2, 2)), strict=True))
+        return self.head(state * behind)
 
 
 def _moments(outputs: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:
@@ -130,11 +132,11 @@ def masked_modules(scale: float) -> list[Comparison]:
             gap = (one.value - scale * truth) if name == "mean" else (one.value - truth)
             found.append(compare(gap, "==", 0.0, f"{name} of attention, {layered}", precision=0.12 * spread, scale=1.0))
     module_ = Stacked()
-    coins, odds = every_coin([0.4] * 2 + [0.2] * 2)
-    points = inputs[:, :2]
-    outputs = torch.stack([module_.masked(points, coin[:2] / 0.6, coin[2:] / 0.8) for coin in coins])
+    coins, odds = every_coin([0.4] * 4 + [0.2] * 2)
+    points = inputs
+    outputs = torch.stack([module_.masked(points, coin[:4] / 0.6, coin[4:] / 0.8) for coin in coins])
     found.append(
-        compare(module_.eval()(points), "==", scale * module_.masked(points, torch.ones(2), torch.ones(2)), "GRU")
+        compare(module_.eval()(points), "==", scale * module_.masked(points, torch.ones(4), torch.ones(2)), "GRU")
     )
     mean, variance = _moments(outputs, odds)
     told = predictive(module_, points, None, method)

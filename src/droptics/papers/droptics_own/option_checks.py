@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import binom
 from torch import Tensor, nn
 from torch.nn import functional
 
 import droptics.attacks.adapter as adapters
 from droptics.attacks import Apgd, Dlr, Fab, Fgsm, Margin, Pgd, Square, Threat, attack, perturb, robustness_curve
-from droptics.attacks.attack import proportion
 from droptics.attacks.methods import Method
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
@@ -120,10 +120,12 @@ def _searches(scale: float) -> list[Comparison]:
     parts = attack(net, data, threat, Pgd(steps=4), batch=3)
     found.append(compare(parts.inputs, "==", scale * whole.inputs, "a search in batches"))
     for share, count in ((whole.clean_accuracy(0.6), 7), (whole.robust_accuracy(0.6), int((~whole.success).sum()))):
-        wanted_share = proportion(count, 7, 0.6)
-        ends_of: list[Any] = [share.value, share.lower, share.upper, share.confidence]
-        wanted_ends: list[Any] = [wanted_share.value, wanted_share.lower, wanted_share.upper, 0.6]
-        found.append(compare([float(e) for e in ends_of], "==", [scale * float(e) for e in wanted_ends], "confidence"))
+        ends_of: list[Any] = [share.value, share.confidence]
+        found.append(compare([float(e) for e in ends_of], "==", [scale * count / 7, scale * 0.6], "share"))
+        # Clopper and Pearson: at the ends of 60 % as many or more, and as few or fewer, have chance 0.2
+        beyond = [binom.sf(count - 1, 7, float(share.lower)), binom.cdf(count, 7, float(share.upper))]
+        wanted_tails = [scale * 0.2 if count else 1.0, scale * 0.2 if count < 7 else 1.0]
+        found.append(compare(beyond, "==", wanted_tails, "confidence"))
     return found
 
 

@@ -16,6 +16,7 @@ from droptics.linalg.forms import column_forms, column_squares
 from droptics.masks import Bernoulli, Gaussian, MaskLaw
 from droptics.models import TwoLayerLinear
 from droptics.optima import many, optimum_of_maps
+from droptics.papers.droptics_own.factor_checks import unequal_program
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import normal, tensor
 
@@ -92,8 +93,10 @@ def _uneven(scale: float) -> list[Comparison]:
         U, V = told.model.U, told.model.V
         noise = (rates / (1 - rates) * U.square().sum(0) * V.square().sum(0)).sum()
         own = (matrix - U @ V.mT).square().sum() + noise
+        least = unequal_program(torch.linalg.svdvals(matrix), rates / (1 - rates))[0]
         found.append(compare(told.objective, "==", scale * own, "unequal rates"))
-        found.append(compare(told.bound, "==", scale * own, "their bound"))
+        found.append(compare(told.objective, "==", scale * least, "least of unequal rates", 1e-8))
+        found.append(compare(told.bound, "==", scale * least, "their bound", 1e-8))
     with mock.patch.object(many, "DENSE", 3):
         for matrix, told in zip(every, optimum_of_maps(every, Bernoulli(0.4, 3)), strict=True):
             least = _least(torch.linalg.svdvals(matrix), 2 / 3, 3)[1]

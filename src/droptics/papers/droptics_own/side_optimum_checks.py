@@ -14,6 +14,7 @@ from droptics.models import Autoencoder, Connections, DeepLinear, ReLUNet, TwoLa
 from droptics.optima import Certificate, certify, optimal_factors, optimum
 from droptics.optima.allocations import best_allocation
 from droptics.optima.deep_linear import gain_ceiling
+from droptics.papers.droptics_own.factor_checks import unequal_program
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import moments, normal, tensor
 from droptics.penalties import penalty, risk
@@ -62,11 +63,9 @@ def _optima(scale: float) -> list[Comparison]:
     ]
     found.append(compare(bounds[0].bound, "==", scale * bounds[1].bound, "one law for all layers"))
     centered = (targets - targets.mean(0)) / 12**0.5
-    last = action(Bernoulli(rates.drop[7:], 3))
-    spectrum = torch.linalg.svdvals(centered)
-    kept, own = last.shrink(spectrum)
-    kept = torch.cat([kept, torch.zeros(len(spectrum) - len(kept)).double()])[: len(spectrum)]
-    found.append(compare(bounds[0].bound, "==", scale * float((spectrum - kept).square().sum() + own), "by hand", 1e-9))
+    last = rates.drop[7:] / (1 - rates.drop[7:])
+    least = unequal_program(torch.linalg.svdvals(centered), last)[0]
+    found.append(compare(bounds[0].bound, "==", scale * least, "of the last hidden layer alone", 1e-8))
     mixed = Product([Block(0.3, 7, 7), Bernoulli(0.2, 2), Bernoulli(0.2, 1)])
     found.append(
         refuses(lambda: certify(net, Sample(normal(9, 12, 3), targets), mixed), "a law of its last hidden layer")

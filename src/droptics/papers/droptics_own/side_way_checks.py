@@ -23,10 +23,11 @@ from droptics.losses import CrossEntropy, Squared
 from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, Product
 from droptics.models import DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.optima import certify, optimum
+from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import normal, simplex, tensor, uniform
-from droptics.penalties import Certified, ClosedForm, Enumerate, MonteCarlo, certified, criterion, penalty
+from droptics.penalties import Certified, ClosedForm, Enumerate, MonteCarlo, certified, penalty
 from droptics.penalties.factors import ROOM, Moves
 from droptics.penalties.relu import device, moments
 from droptics.penalties.relu.effort import Place, descend
@@ -88,8 +89,12 @@ def _summed(scale: float) -> list[Comparison]:
     law, weights, bias = Coins(counts, drop), normal(1, 3, 5), normal(2, 3)
     steps: list[float] = []
     walk = Walk([Stage(law, weights, bias)], MomentLeaf(), 1 << 30, steps.append)
-    here = Dominance(weights.numpy(), bias.numpy(), law, np.arange(5), walk).moments()
-    steps.clear()
+    kept, chances = every_coin(np.repeat(drop, counts).tolist())
+    hidden = torch.relu(
+        kept / torch.from_numpy(np.repeat(1 - drop, counts)) @ weights.repeat_interleave(torch.from_numpy(counts), 1).mT
+        + bias
+    )
+    here = chances @ hidden, (hidden * chances[:, None]).mT @ hidden
     with mock.patch.object(moments, "sweep_work", lambda size, _: float(size)):
         there = Dominance(weights.numpy(), bias.numpy(), law, np.arange(5), walk, torch.device("cpu")).moments()
     for mine, wanted, name in zip(there, here, ("mean", "second moment"), strict=True):
@@ -166,7 +171,10 @@ def _bounded(scale: float) -> list[Comparison]:
     head = linear_head(1, 6, 3).requires_grad_(True)
     model, law = LastLayer.of(torch.nn.Sequential(head)), Bernoulli(tensor([0.2, 0.5, 0.3, 0.1, 0.4, 0.6]), 6)
     data = Sample(normal(2, 4, 6), torch.arange(4) % 3, simplex(3, 4))
-    exact = penalty(model, data, law, Enumerate(), CrossEntropy()).value.detach()
+    kept, chances = every_coin(law.drop.tolist())
+    with torch.no_grad():
+        spread = torch.logsumexp(head(data.inputs * (kept / (1 - law.drop))[:, None]), -1)
+        exact = (chances @ spread - torch.logsumexp(head(data.inputs), -1)) @ simplex(3, 4)
     way = normal(4, 3, 6)
     for room, condition in ((ROOM, 0), (50, 0), (50, 2)):
         with mock.patch.object(certified, "ROOM", room):
@@ -321,7 +329,9 @@ def _points(scale: float) -> list[Comparison]:
     assert isinstance(best_model.model, TwoLayerLinear)
     worse = TwoLayerLinear(best_model.model.U, 1.1 * best_model.model.V)
     above = certify(worse, data, law)
-    own = float(criterion(worse, data, law).value)
+    hidden = data.inputs @ worse.V
+    plain = simplex(5, 9) @ (data.targets - hidden @ worse.U.mT).square().sum(1)
+    own = float(plain + 3 / 7 * (worse.U.square().sum(0) * (simplex(5, 9) @ hidden.square())).sum())
     found.append(compare(above.gap, "==", scale * (own - best_model.objective), "how far above", 1e-7))
     found.append(same(above.certified, False, "not certified", scale))
     return found

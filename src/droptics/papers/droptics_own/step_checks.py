@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -30,7 +31,7 @@ from droptics.masks import Bernoulli, Block, Gaussian, Product
 from droptics.models import Autoencoder, DeepLinear, Model, ReLUNet, TwoLayerLinear
 from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.droptics_own.moment_checks import network, network_masks
-from droptics.papers.instances import moments, normal, tensor, uniform
+from droptics.papers.instances import moments, normal, simplex, tensor, uniform
 from droptics.training import (
     Adversarial,
     Cosine,
@@ -174,6 +175,17 @@ def engine_steps(scale: float) -> list[Comparison]:
                 for old, new, slope in zip(leaves, after.model.tensors, slopes, strict=True):
                     wanted = old.detach() - scale * 0.02 * slope
                     found.append(compare(new, "==", wanted, f"{name}, {engine}", precision=1e-9))
+    many = Sample(normal(15, 5, 3), normal(16, 5, 3), simplex(17, 5))
+    for name, start in starts.items():
+        run = train(start, many, Dropout(law), steps=2, step_size=0.02, keep=range(3), engine="torch")
+        for before, after in itertools.pairwise(run.iterates):
+            assert before.multipliers is not None
+            leaves = [part.detach().clone().requires_grad_() for part in before.model.tensors]
+            outputs = ((many.inputs @ leaves[-1]) * before.multipliers) @ leaves[0].mT
+            loss = simplex(17, 5) @ (outputs - many.targets).square().sum(1)
+            for old, new, slope in zip(leaves, after.model.tensors, torch.autograd.grad(loss, leaves), strict=True):
+                found.append(compare(new, "==", old.detach() - scale * 0.02 * slope, f"all examples, {name}"))
+            found.append(compare(before.multipliers.unique(), "==", [0.0, 1 / 0.6], f"one mask each, {name}"))
     rates = ([0.3, 0.1, 0.2], [0.4, 0.2], [0.5, 0.3])
     deep = DeepLinear([normal(6, 2, 3), normal(7, 2, 2), normal(8, 1, 2)], mask_inputs=True)
     whole = Sample(normal(9, 7, 3), normal(10, 7, 1))
@@ -216,7 +228,7 @@ def hardened(scale: float) -> list[Comparison]:
     found = []
     net = network(1, 3, 4, 3)
     data = Sample(uniform(2, 8, 3), torch.arange(8) % 3)
-    threat, size = Threat("linf", 0.1), 0.05
+    threat, around_all, size = Threat("linf", 0.1), Threat("l2", 0.2), 0.05
 
     def moved(weights: list[Tensor], inputs: Tensor) -> Tensor:
         hidden = torch.relu(inputs @ weights[0].mT + weights[2])
@@ -230,33 +242,38 @@ def hardened(scale: float) -> list[Comparison]:
     def fresh() -> list[Tensor]:
         return [part.detach().clone().requires_grad_() for part in (*net.weights, *net.biases)]
 
-    for consistency in (0.0, 2.0):
+    for consistency, around in itertools.product((0.0, 2.0), (threat, around_all)):
         weights = fresh()
-        points = data.inputs + scale * 0.1 * slopes_of(weights, data.inputs).sign()
+        slopes = slopes_of(weights, data.inputs)
+        way = slopes.sign() if around is threat else slopes / slopes.norm(dim=1, keepdim=True)
+        points = data.inputs + scale * around.radius * way
         outputs, clean = moved(weights, points), moved(weights, data.inputs)
         loss = functional.cross_entropy(outputs, data.targets)
         if consistency:
             p, q = clean.softmax(1), outputs.softmax(1)
             apart = (p * (p / q).log()).sum(1).mean()
             loss = functional.cross_entropy(clean, data.targets) + consistency * apart
-        slopes = torch.autograd.grad(loss, weights)
-        objective = Adversarial(threat, Fgsm(), consistency=consistency)
+        steps = torch.autograd.grad(loss, weights)
+        objective = Adversarial(around, Fgsm(), consistency=consistency)
         run = train(net, data, objective, steps=1, step_size=size, batch_size=None)
         assert isinstance(run.model, ReLUNet)
-        for new, old, slope in zip((*run.model.weights, *run.model.biases), weights, slopes, strict=True):
-            found.append(compare(new, "==", old.detach() - size * slope, f"one step, consistency {consistency}"))
-    weights, moves = fresh(), torch.zeros_like(data.inputs)
-    for _ in range(3):
-        leaves = [part.detach().requires_grad_() for part in weights]
-        step = moves.clone().requires_grad_()
-        loss = functional.cross_entropy(moved(leaves, data.inputs + step), data.targets)
-        *downs, climb = torch.autograd.grad(loss, [*leaves, step])
-        weights = [part.detach() - size * slope for part, slope in zip(leaves, downs, strict=True)]
-        moves = (moves + scale * 0.04 * climb.sign()).clamp(-0.1, 0.1)
-    run = train(net, data, Free(threat, 3, 0.04), steps=1, step_size=size, batch_size=None)
-    assert isinstance(run.model, ReLUNet)
-    for new, old in zip((*run.model.weights, *run.model.biases), weights, strict=True):
-        found.append(compare(new, "==", old, "three replays"))
+        for new, old, slope in zip((*run.model.weights, *run.model.biases), weights, steps, strict=True):
+            name = f"one step, consistency {consistency}, {around.norm}"
+            found.append(compare(new, "==", old.detach() - size * slope, name))
+    for box in (None, (0.0, 1.0)):
+        weights, moves = fresh(), torch.zeros_like(data.inputs)
+        for _ in range(6):  # two batches of three replays; the second goes on from the moves of the first
+            leaves = [part.detach().requires_grad_() for part in weights]
+            step = moves.clone().requires_grad_()
+            points = data.inputs + step if box is None else (data.inputs + step).clamp(*box)
+            loss = functional.cross_entropy(moved(leaves, points), data.targets)
+            *downs, climb = torch.autograd.grad(loss, [*leaves, step])
+            weights = [part.detach() - size * slope for part, slope in zip(leaves, downs, strict=True)]
+            moves = (moves + scale * 0.04 * climb.sign()).clamp(-0.1, 0.1)
+        run = train(net, data, Free(Threat("linf", 0.1, box), 3, 0.04), steps=2, step_size=size, batch_size=None)
+        assert isinstance(run.model, ReLUNet)
+        for new, old in zip((*run.model.weights, *run.model.biases), weights, strict=True):
+            found.append(compare(new, "==", old, f"replays, box {box}"))
     X, labels = 3 * normal(5, 12, 2).numpy() + 1, torch.arange(12).numpy() % 3
     fitted = DropoutClassifier((3,), 0.3, epochs=2, seed=1).fit(X, labels)
     inputs = torch.from_numpy((X - X.mean(0)) / X.std(0))

@@ -117,32 +117,31 @@ def stationary(scale: float) -> list[Comparison]:
     chain = nn.Sequential(*(layer for layer in layers if not isinstance(layer, nn.Identity)))
     train, held = taught(1, 12), taught(5, 20)
     for name, module, search in (("chain", chain, chain_scan), ("tail", Branches().double(), tail_scan)):
-        given = search(read_problem(module, train, held, None, Fit(), None)[0])
-        assert given is not None
+        scan = search(read_problem(module, train, held, None, Fit(), None)[0])
+        assert scan is not None
         strengths = tensor([scale * 0.2 / 0.8, scale * 0.45 / 0.55])
-        own = _expected(module, given.start, train, [0.2, 0.45])
-        found.append(compare(given.objective(given.start, strengths), "==", own, f"loss, {name}"))
-        wanted = (_outputs(module, given.start, held[0], None) - held[1]).square().sum(-1)
-        found.append(compare(given.example_losses(given.start), "==", scale * wanted, f"losses, {name}"))
-    scan = chain_scan(read_problem(chain, train, held, None, Fit(), None)[0])
-    assert scan is not None
-    sites = list(scan.before)
-    rates = dict(zip(sites, (0.2, 0.45), strict=True))
-    fitted = scan.fitted(rates).requires_grad_()
-    (slope,) = torch.autograd.grad(_expected(chain, fitted, train, [0.2, 0.45]), fitted)
-    # the search ends where a step gains less than 1e-15 of a loss of about 3
-    found.append(compare(slope, "==", 0.0, "slopes of the fit", precision=1e-5))
-    effects, step = scan.effects(rates, {site: site for site in sites}), 1e-3
-    for site in sites[:1]:
-        ends = []
-        for shift in (step, -step):
-            odds = {one: math.log(r / (1 - r)) + shift * (one == site) for one, r in rates.items()}
-            moved = {one: 1 / (1 + math.exp(-value)) for one, value in odds.items()}
-            ends.append(scan.trained([moved])[0].losses[0])
-        slopes = scale * (ends[0] - ends[1]) / (2 * step)
-        found.append(compare(effects[site].value, "==", slopes.mean(), f"effect of {site}", precision=1e-4))
-        error = slopes.std() / len(slopes) ** 0.5
-        found.append(compare(effects[site].error, "==", error, f"its error, {site}", precision=1e-3))
+        own = _expected(module, scan.start, train, [0.2, 0.45])
+        found.append(compare(scan.objective(scan.start, strengths), "==", own, f"loss, {name}"))
+        wanted = (_outputs(module, scan.start, held[0], None) - held[1]).square().sum(-1)
+        found.append(compare(scan.example_losses(scan.start), "==", scale * wanted, f"losses, {name}"))
+        sites = list(scan.before)
+        rates = dict(zip(sites, (0.2, 0.45), strict=True))
+        fitted = scan.fitted(rates).requires_grad_()
+        (slope,) = torch.autograd.grad(_expected(module, fitted, train, [0.2, 0.45]), fitted)
+        # the search ends where a step gains less than 1e-15 of a loss of about 3
+        found.append(compare(slope, "==", 0.0, f"slopes of the fit, {name}", precision=1e-5))
+        effects, step = scan.effects(rates, {site: site for site in sites}), 1e-3
+        for site in sites:
+            ends = []
+            for shift in (step, -step):
+                odds = {one: math.log(r / (1 - r)) + shift * (one == site) for one, r in rates.items()}
+                moved = {one: 1 / (1 + math.exp(-value)) for one, value in odds.items()}
+                weights = scan.fitted(moved).detach()
+                ends.append((_outputs(module, weights, held[0], None) - held[1]).square().sum(-1))
+            slopes = scale * (ends[0] - ends[1]) / (2 * step)
+            found.append(compare(effects[site].value, "==", slopes.mean(), f"effect of {site}, {name}", precision=1e-4))
+            error = slopes.std() / len(slopes) ** 0.5
+            found.append(compare(effects[site].error, "==", error, f"its error, {site}, {name}", precision=1e-3))
     return found
 
 
