@@ -79,13 +79,21 @@ def places(module: nn.Sequential) -> dict[int, float]:
 @torch.no_grad()
 def audited_head(scale: float) -> list[Comparison]:
     """Everything an audit says of a regression with dropout before its last layer."""
-    module, data = stack((3, 5, 2), (0.3,), nn.ReLU), sample(5, 24, 3, 2)
-    report = audit(module, data, rates=(0.6,), batch_size=7, uncertainty=True)
+    return [
+        *_audited(stack((3, 5, 2), (0.3,), nn.ReLU), sample(5, 24, 3, 2), 0.3, 7, scale),
+        *_audited(stack((4, 6, 1), (0.55,), nn.Tanh, seed=8), sample(9, 15, 4, 1), 0.55, 32, scale),
+        *_audited(stack((2, 3, 4), (0.1,), nn.ReLU, seed=3), sample(7, 11, 2, 4), 0.1, 4, scale),
+    ]
+
+
+def _audited(module: nn.Sequential, data: Sample, rate: float, batch: int, scale: float) -> list[Comparison]:
+    """One regression, beside all masks; features that no example reaches have no flow."""
+    report = audit(module, data, rates=(0.6,), batch_size=batch, uncertainty=True)
     (site,) = report.sites
 
     loss = squared(data.targets)
     clean = loss(module.eval()(data.inputs))
-    costs = {rate: mean_over(every_mask(module, data.inputs, {2: rate}), loss) - clean for rate in (0.3, 0.6)}
+    costs = {one: mean_over(every_mask(module, data.inputs, {2: one}), loss) - clean for one in (rate, 0.6)}
     features = masked(module[:2], data.inputs, {})
     last = module[3]
     assert isinstance(last, nn.Linear)
@@ -95,32 +103,33 @@ def audited_head(scale: float) -> list[Comparison]:
     assert site.certificate is not None
     assert site.rate_choice is not None
     assert report.uncertainty is not None
+    count, width = features.shape
     flows = features.square().mean(0).sqrt() * last.weight.norm(dim=0)
-    values = torch.linalg.svdvals(features @ last.weight.mT) / 24**0.5
+    values = torch.linalg.svdvals(features @ last.weight.mT)[: min(width, len(last.weight))] / count**0.5
     shares = values / values.sum()
-    targets = torch.linalg.svdvals(data.targets - last.bias) / 24**0.5
-    lam = 0.3 / 0.7 / 5
+    targets = torch.linalg.svdvals(data.targets - last.bias) / count**0.5
+    lam = rate / (1 - rate) / width
     # the least over ranks of the cut spectrum is the least over predictions
     least = min(
         float((targets.square().sum() - targets[:k].square().sum()) + lam * targets[:k].sum() ** 2 / (1 + lam * k))
-        for k in range(3)
+        for k in range(min(width, len(targets)) + 1)
     )
-    errors = [left_out_error(features, data.targets, rate / (1 - rate)) for rate in site.rate_choice.rates]
+    errors = [left_out_error(features, data.targets, one / (1 - one)) for one in site.rate_choice.rates]
     variance = mean_over(
-        every_mask(module, data.inputs, {2: 0.3}), lambda outputs: (outputs - module(data.inputs)).square()
+        every_mask(module, data.inputs, {2: rate}), lambda outputs: (outputs - module(data.inputs)).square()
     )
     return [
         compare(report.clean_loss, "==", clean, "loss without masks"),
-        compare(site.penalty.value, "==", scale * costs[0.3], "penalty"),
+        compare(site.penalty.value, "==", scale * costs[rate], "penalty"),
         compare(site.curve[0].penalty.value, "==", scale * costs[0.6], "penalty at another rate"),
         compare(site.curve[0].training_loss, "==", clean + scale * costs[0.6], "training loss at another rate"),
-        compare(report.training_loss.value, "==", clean + scale * costs[0.3], "training loss"),
-        compare(site.certificate.objective, "==", clean + costs[0.3], "objective of the certificate"),
+        compare(report.training_loss.value, "==", clean + scale * costs[rate], "training loss"),
+        compare(site.certificate.objective, "==", clean + costs[rate], "objective of the certificate"),
         compare(site.certificate.bound, "==", least, "bound of the certificate"),
-        compare(site.share or 0.0, "==", costs[0.3] / (clean + costs[0.3]), "share of the training loss"),
+        compare(site.share or 0.0, "==", costs[rate] / (clean + costs[rate]), "share of the training loss"),
         compare(site.units.flows, "==", flows, "flows"),
-        compare(site.units.imbalance, "==", 5 * flows.square().sum() / flows.sum() ** 2 - 1, "imbalance"),
-        compare(site.units.coadaptation, "==", flows.sum() / 5**0.5 / flows.norm(), "evenness"),
+        compare(site.units.imbalance, "==", width * flows.square().sum() / flows.sum() ** 2 - 1, "imbalance"),
+        compare(site.units.coadaptation, "==", flows.sum() / width**0.5 / flows.norm(), "evenness"),
         compare(site.spectrum.measured, "==", values, "spectrum"),
         compare(site.spectrum.effective_rank, "==", (-shares * shares.log()).sum().exp(), "effective rank"),
         compare(site.rate_choice.errors, "==", errors, "leave-one-out errors", precision=1e-7),

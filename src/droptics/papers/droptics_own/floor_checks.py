@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_origin
 
 import numpy as np
 import torch
@@ -39,6 +40,72 @@ def refused(call: Callable[[], object], name: str) -> float:
     return 0.0
 
 
+def _number(place: int) -> float:
+    """The non-negative floating-point numbers in their order, from 0 on."""
+    return float(struct.unpack("d", struct.pack("Q", place))[0])
+
+
+def _place(number: float) -> int:
+    return int(struct.unpack("Q", struct.pack("d", number))[0])
+
+
+def _last(accepts: Callable[[int], bool], inside: int, outside: int) -> int:
+    """The last that is accepted on the way from one that is to one that may not be."""
+    if accepts(outside):
+        return outside
+    while abs(outside - inside) > 1:
+        middle = (inside + outside) // 2
+        inside, outside = (middle, outside) if accepts(middle) else (inside, middle)
+    return inside
+
+
+def _ranges(scale: float) -> list[Comparison]:
+    """The first and the last number that every range takes, by bisection over all floating-point numbers."""
+    found: list[Comparison] = []
+    least, most, below = 5e-324, 1.7976931348623157e308, math.nextafter(1.0, 0.0)
+    ends: Sequence[tuple[Any, float, float]] = (
+        (kinds.Probability, least, below),
+        (kinds.DropRate, 0.0, below),
+        (kinds.Share, 0.0, 1.0),
+        (kinds.NonNegative, 0.0, most),
+        (kinds.Extended, 0.0, math.inf),
+        (kinds.Positive, least, most),
+        (kinds.Size, 1e-18, 1e18),
+        (kinds.ErrorRate, 1e-18, below),
+        (kinds.Slope, 1e-18, 1.0),
+        (kinds.Amount, 0.0, 1e18),
+        (kinds.Strength, 0.0, 1e36),
+        (kinds.SizeOrZero, 1e-18, 1e18),
+        (kinds.Power, 1 / 64, 64.0),
+    )
+    for number, (hint, low, high) in enumerate(ends):
+        check = described(hint)
+        assert check is not None
+
+        def accepts(place: int, take: Callable[[object], bool] = check.accepts) -> bool:
+            return take(_number(place))
+
+        down = 1 if hint is kinds.SizeOrZero else 0  # which takes 0 apart from the others
+        told = [_number(_last(accepts, _place(0.5), end)) for end in (down, _place(math.inf))]
+        found.append(compare(told, "==", tensor([scale * low, scale * high]), f"ends of range {number}", precision=0.0))
+        found.append(compare(float(check.accepts(-least)), "==", 0.0, f"nothing below zero, {number}"))
+    whole = (
+        (kinds.Count, 1, 31),
+        (kinds.Whole, 0, 31),
+        (kinds.Examples, 1, 63),
+        (kinds.Bytes, 1, 63),
+        (kinds.Seed, 0, 63),
+    )
+    for hint, low, power in whole:
+        check = described(hint)
+        assert check is not None
+        tops = [_last(check.accepts, 5, end) for end in (-9, 2**70)]
+        found.append(
+            compare(tops, "==", tensor([scale * low, scale * (2**power - 1)]), f"ends of {hint}", precision=0.0)
+        )
+    return found
+
+
 def kinds_of_arguments(scale: float) -> list[Comparison]:
     """Every kind of argument takes what it says, its ends included or not, and nothing beside."""
     above, below = math.nextafter(1.0, 2.0), math.nextafter(1.0, 0.0)
@@ -66,6 +133,8 @@ def kinds_of_arguments(scale: float) -> list[Comparison]:
         (kinds.Floats, (HALF, torch.zeros(())), (EIGHTH, torch.zeros(2, dtype=torch.long), torch.zeros(2).to_sparse())),
         (kinds.PerRun, (torch.zeros(()), torch.zeros(3)), (torch.zeros(0), torch.zeros(1, 1))),
         (kinds.Vector, (torch.zeros(1),), (torch.zeros(()), torch.zeros(0), torch.zeros(1, 1))),
+        (kinds.Points, (torch.zeros(0), torch.zeros(2, 2)), (torch.zeros(()), torch.zeros(2, dtype=torch.long))),
+        (kinds.Factor, (torch.full((2, 2), math.inf), torch.zeros(2, 3, 1)), (torch.zeros(2), HALF[:, None])),
         (kinds.Spectrum, (torch.zeros(0), torch.zeros(2, 2)), (torch.zeros(()),)),
         (kinds.Rows, (torch.zeros(1), torch.zeros(1, 1)), (torch.zeros(0), torch.zeros(()))),
         (kinds.Matrix, (torch.zeros(2, 3), torch.zeros(2, 2, 0)), (torch.zeros(2), HALF[:, None])),
@@ -95,11 +164,14 @@ def kinds_of_arguments(scale: float) -> list[Comparison]:
         (Callable[[], int], (len,), (3,)),
         (Squared, (Squared(),), (CrossEntropy(), None)),
     )
-    found: list[Comparison] = []
+    found = _ranges(scale)
+    named = [value for value in vars(kinds).values() if get_origin(value) is Annotated]
+    left = [value for value in named if all(value is not hint for hint, _, _ in cases)]
+    found.append(compare(len(left), "==", 0, f"kinds that are not tried: {left}"))
     for number, (hint, inside, outside) in enumerate(cases):
         check = described(hint)
         assert check is not None
-        for wanted, values in ((scale, inside), (0.0, outside)):
+        for wanted, values in ((1.0, inside), (0.0, outside)):
             told = [float(check.accepts(value)) for value in values]
             found.append(compare(told, "==", wanted, f"kind {number}, {hint}"))
     for name, call in itertools.chain(_bad_numbers(), _bad_moments(), _bad_laws(), _bad_losses()):
@@ -120,7 +192,7 @@ def kinds_of_arguments(scale: float) -> list[Comparison]:
     for call in sound:
         call()
     odd = [count_of(value) for value in (0.3, np.float32(0.5), 0, tensor(0.3))]
-    found.append(compare([float(one is None) for one in odd], "==", [0.0, 0.0, 0.0, scale], "rates that are numbers"))
+    found.append(compare([float(one is None) for one in odd], "==", [0.0, 0.0, 0.0, 1.0], "rates that are numbers"))
     return found
 
 

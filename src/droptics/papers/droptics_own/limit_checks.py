@@ -41,6 +41,7 @@ from droptics.masks import Bernoulli
 from droptics.models import LastLayer, ReLUNet, TwoLayerLinear
 from droptics.norms import weight_matrices
 from droptics.papers.droptics_own.moment_checks import network
+from droptics.papers.droptics_own.neighbor_checks import neighbors
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import normal, tensor, uniform
@@ -76,7 +77,7 @@ def at_the_limits(scale: float) -> list[Comparison]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         parts = (_side_by_side, _grown, _perceptrons, _passed)
-        return [*(one for part in parts for one in part(scale)), *_refused()]
+        return [*(one for part in parts for one in part(scale)), *neighbors(), *_refused()]
 
 
 def _refused() -> list[Comparison]:

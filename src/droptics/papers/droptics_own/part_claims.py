@@ -158,7 +158,7 @@ CLAIMS: tuple[Claim, ...] = (
             "rates.tune_rates",
             "audits.audit",
         ),
-        "By the words of refusals; eight beside neighbors that pass.",
+        "By the words of refusals; forty beside neighbors that pass.",
     ),
     room_claim(
         "settings-given",

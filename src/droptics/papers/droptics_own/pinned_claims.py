@@ -24,7 +24,7 @@ CLAIMS: tuple[Claim, ...] = (
         "named.",
         pair(floor_checks.kinds_of_arguments),
         ("data.Sample", "data.Moments", "data.Entries", "masks.Discrete", "norms.k_support"),
-        "Values at the ends of every range and beside them.",
+        "Ends of ranges by bisection over all numbers, which a control moves; values beside them.",
     ),
     room_claim(
         "laws-in-full",

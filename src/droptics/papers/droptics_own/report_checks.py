@@ -6,6 +6,7 @@ import json
 import math
 import re
 import tempfile
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,19 +15,75 @@ import torch
 from torch import Tensor, nn
 
 from droptics.audits import Report, audit, audit_numbers, huggingface_callback, lightning_callback
-from droptics.audits.digest import groups, heat_map, largest, number_text
+from droptics.audits.digest import groups, heat_map, largest
 from droptics.audits.drawing import ticks
 from droptics.audits.html import pictures
 from droptics.audits.labels import compact
+from droptics.estimates import PlainEstimate
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.droptics_own.audit_checks import stack
 from droptics.papers.droptics_own.small_room_checks import linear_head
-from droptics.papers.instances import sample
+from droptics.papers.droptics_own.telling import same
+from droptics.papers.instances import sample, tensor
 
 
 def _narrow() -> Report:
     """The report of a head behind one site."""
     return audit(stack((3, 5, 2), (0.3,), nn.ReLU), sample(5, 24, 3, 2), rates=(0.2, 0.6), uncertainty=True)
+
+
+def _leaves(value: Any, place: str = "") -> dict[str, Any]:
+    """Numbers and words inside of a report, or of what is read from its JSON, by their places."""
+    if is_dataclass(value):
+        value = {one.name: getattr(value, one.name) for one in fields(value)}
+    if isinstance(value, (list, tuple)):
+        value = dict(enumerate(value))
+    if isinstance(value, dict):
+        return {name: leaf for key, one in value.items() for name, leaf in _leaves(one, f"{place}.{key}").items()}
+    return {place: value}
+
+
+def _with_half(number: PlainEstimate) -> str:
+    """Four digits of a number, and two of half its interval."""
+    half = (number.upper - number.lower) / 2
+    return f"{number.value:.4g} \u00b1 {half:.2g}" if half else f"{number.value:.4g}"
+
+
+def _restored(name: str, one: Report, scale: float) -> list[Comparison]:
+    """Every field of a report in its JSON, and in what is restored from it; its losses in words."""
+    found: list[Comparison] = []
+    own, written = _leaves(one), _leaves(json.loads(one.to_json()))
+    schema = written.pop(".schema")
+    found.append(same((schema, sorted(written)), (1, sorted(own)), f"every field is written, {name}"))
+    again = _leaves(Report.from_json(one.to_json()))
+    numbers = [place for place, leaf in own.items() if type(leaf) is float and math.isfinite(leaf)]
+    rest = [place for place, leaf in own.items() if type(leaf) is not float]
+    for which, told in (("written", written), ("restored", again)):
+        mine, theirs = (tensor([leaves[place] for place in numbers]) for leaves in (told, own))
+        found.append(compare(mine, "==", scale * theirs, f"{len(numbers)} numbers {which}, {name}", precision=0.0))
+        found.append(same([told[k] for k in rest], [own[k] for k in rest], f"words and counts {which}, {name}"))
+    lines = [" ".join(line.split()) for line in one.text(400).splitlines()]
+    total = f"loss without dropout {one.clean_loss:.6g}, with dropout {_with_half(one.training_loss)}"
+    found.append(same(total in lines, True, f"losses on top, {name}"))
+    if len(one.sites) == 1:
+        (site,) = one.sites
+        assert site.penalty is not None
+        row = f"2 dropout 0.3 {_with_half(site.penalty)} {site.share:.1%} exact"
+        found.append(same(row in lines, True, f"a row of the table: {row}"))
+    return found
+
+
+def _largest(report: Report) -> list[Comparison]:
+    """Rows of the five sites of largest penalty, in their order."""
+    found: list[Comparison] = []
+    rows = [" ".join(line.split()) for line in report.text(400).splitlines()]
+    known = [(item.site.name, item.penalty) for item in report.sites if item.penalty is not None]
+    below = rows[rows.index("sites of largest penalty:") + 3 :]
+    for (name, part), line in zip(sorted(known, key=lambda item: -abs(item[1].value))[:5], below, strict=True):
+        rate = 0.2 if name.endswith("b") else 0.1 + 0.01 * int(name.split(".")[1])
+        start = f"{name} dropout {rate:g} {_with_half(part)} {part.value / report.training_loss.value:.1%} "
+        found.append(same(line[: len(start)], start, f"one of the largest: {start}"))
+    return found
 
 
 def told_reports(scale: float) -> list[Comparison]:
@@ -48,15 +105,8 @@ def told_reports(scale: float) -> list[Comparison]:
 
     module, data = Deep(), sample(2, 20, 3, 2)
     report = audit(module, data, rates=(0.3, 0.5), budget=60)
-    for name, one in (("deep", report), ("narrow", _narrow())):
-        again = Report.from_json(one.to_json())
-        found.append(compare(float(again.to_dict() == json.loads(one.to_json())), "==", 1.0, f"restored, {name}"))
-        for mine, theirs in zip(again.sites, one.sites, strict=True):
-            if mine.penalty is not None and theirs.penalty is not None:
-                found.append(
-                    compare(mine.penalty.value, "==", scale * theirs.penalty.value, f"penalty restored, {name}")
-                )
-    content = report.to_dict()
+    found += [*_restored("deep", report, scale), *_restored("narrow", _narrow(), scale), *_largest(report)]
+    content, rows = report.to_dict(), [" ".join(line.split()) for line in report.text(400).splitlines()]
     values = {item.site.name: item.penalty for item in report.sites}
     for group in groups(content):
         parts = [part for name in group.names if (part := values[name]) is not None]
@@ -67,8 +117,10 @@ def told_reports(scale: float) -> list[Comparison]:
         found.append(compare(group.penalty["upper"] - group.penalty["lower"], "==", scale * 2 * half, "its width"))
         shares = sum(item.share or 0.0 for item in report.sites if item.site.name in group.names)
         found.append(compare(group.share or 0.0, "==", scale * shares, f"share of {group.place}"))
-        text = number_text(group.penalty)
-        found.append(compare(float(text in re.sub(r"\s+", " ", report.text(400))), "==", 1.0, f"{text} in the table"))
+        tail = group.place[-1]
+        line = f"layer.{{0-7}}.{tail} dropout, 8 sites {'0.1 to 0.17' if tail == 'a' else '0.2'} "
+        line += f"{total:.4g} \u00b1 {half:.2g} {shares:.1%}"
+        found.append(same(any(one.startswith(line) for one in rows), True, f"a row of the table: {line}"))
     heat = heat_map(content)
     assert heat is not None
     found.append(

@@ -153,7 +153,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "copies",
-        "Copies train as torch.optim does, alone and together, and stand for their best look or the mean of the last.",
+        "Copies without masks train as torch.optim does, alone and together, and stand for their best look or the mean "
+        "of the last; under masks those together are those alone.",
         (partial(tuning_checks.copies, 1.0), partial(tuning_checks.copies, 1.1)),
         ("rates.copies.train_copies",),
         "Beside loops with torch.optim.",
@@ -282,7 +283,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "large-heads",
-        "Classes of large heads, densities of listed masks, and gradients of penalties are those over all masks.",
+        "Classes of large heads are, to two hundredths, those over all masks; densities of listed masks and gradients "
+        "of penalties are theirs.",
         (partial(more_room_checks.large_heads, 1.0), partial(more_room_checks.large_heads, 1.05)),
         ("predictions.predictive", "penalties.penalty"),
         ENUMERATED,
