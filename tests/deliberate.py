@@ -3455,6 +3455,192 @@ NINETEENTH = (
         "return ((hessian @ directions) * directions).mean(-2)",
     ),
 )
+# The twentieth list: names drawn by the seed 20 among those that the three lists before had not drawn, alike.
+TWENTIETH = (
+    defect(
+        "coadaptation.measures",
+        "importance is the share of the largest flow",
+        "return values / values.sum(-1, keepdim=True)",
+        "return values / values.amax(-1, keepdim=True)",
+    ),
+    defect(
+        "landscapes.inspection",
+        "a minimum with flat directions of a symmetry is degenerate",
+        'return "local minimum" if zero <= symmetries else "degenerate"',
+        'return "local minimum" if zero == 0 else "degenerate"',
+    ),
+    defect(
+        "bounds.lazy_training",
+        "the drift without its half",
+        "drift = 7 * strength / (2 * margin * math.sqrt(max(width, 1.0)))",
+        "drift = 7 * strength / (margin * math.sqrt(max(width, 1.0)))",
+    ),
+    defect(
+        "coadaptation.subnetworks",
+        "sub-networks of the first units are not rescaled",
+        "sums = (part[:, None, :] * ordered).cumsum(-1) * scales[1:]",
+        "sums = (part[:, None, :] * ordered).cumsum(-1)",
+    ),
+    defect(
+        "attacks.ensemble",
+        "robust accuracy is a share of what was right before",
+        "robust=proportion(int((found_by == _LEFT).sum()), total),",
+        "robust=proportion(int((found_by == _LEFT).sum()), max(int((found_by >= 0).sum()), 1)),",
+    ),
+    defect(
+        "penalties.penalty",
+        "the check of a second-order penalty has the masks of its default",
+        "return approximation.checked(random_masks(model, data, masks, method.check, loss))",
+        "return approximation.checked(random_masks(model, data, masks, MonteCarlo(samples=400), loss))",
+    ),
+    defect(
+        "penalties.deep_linear",
+        "noise of a layer is that of the pivot before it",
+        "noise = [law.hadamard(part) for part in moved]",
+        "noise = [law.hadamard(part) for part in moved[:1]] + moved[1:]",
+    ),
+    defect(
+        "audits.callbacks",
+        "curves show the clean loss for the training loss",
+        '"dropout/training_loss": report.training_loss.value}',
+        '"dropout/training_loss": report.clean_loss}',
+    ),
+    defect(
+        "bounds.lazy_training",
+        "active units with the rate of dropping",
+        "return min(float(width), (1 - float(as_drop(drop))) * width + math.sqrt(spread))",
+        "return min(float(width), float(as_drop(drop)) * width + math.sqrt(spread))",
+    ),
+    defect(
+        "bounds.statistical",
+        "both sides of the complexity have one constant",
+        '"constant": 0.5 if side == "lower" else 2.0}',
+        '"constant": 1.0}',
+    ),
+    defect(
+        "predictions.results",
+        "the deviation of a prediction is its variance",
+        "return self.variance.value.clamp_min(0).sqrt()",
+        "return self.variance.value.clamp_min(0)",
+    ),
+    defect(
+        "training.settings", "frozen weights do not make a training special", "            and not self.frozen\n", ""
+    ),
+    defect(
+        "data",
+        "shares of weighted examples do not sum to one",
+        "if weights is None else weights / weights.sum()\n\n    def _reference",
+        "if weights is None else weights / count\n\n    def _reference",
+    ),
+    defect(
+        "training.one_step",
+        "a step forgets the weights of the examples",
+        "batch = StepData(data.inputs, data.targets, data.weights, masks)",
+        "batch = StepData(data.inputs, data.targets, None, masks)",
+    ),
+    defect(
+        "masks.coins",
+        "every unit of a sliding law survives as if one block covered it",
+        "return torch.exp(torch.log1p(-self.drop) * self._shared(0))",
+        "return (1 - self.drop).expand(self.size)",
+    ),
+    defect(
+        "losses",
+        "the squared loss is a mean over the outputs",
+        "return (outputs - targets).square().sum(-1)",
+        "return (outputs - targets).square().mean(-1)",
+    ),
+    defect(
+        "penalties.second_order",
+        "a checked approximation keeps no interval of the truth",
+        'for name in ("lower", "upper", "confidence")}',
+        'for name in ("confidence",)} | {"lower": self.value.detach(), "upper": self.value.detach()}',
+    ),
+    defect(
+        "bounds.classical",
+        "a martingale's variance is not divided by its largest step",
+        "return largest * math.log(1 / failure) + (math.e - 2) * variance / largest",
+        "return largest * math.log(1 / failure) + (math.e - 2) * variance",
+    ),
+    defect(
+        "recommenders.dropout_completion",
+        "deviations of predictions with the rate for its odds",
+        "np.sqrt(self.drop_ / (1 - self.drop_) * np.square(factors).sum(1))",
+        "np.sqrt(self.drop_ * np.square(factors).sum(1))",
+    ),
+    defect(
+        "training.adversarial",
+        "free training climbs by the radius whatever the step",
+        "size = self.threat.radius if self.step is None else self.step\n",
+        "size = self.threat.radius\n",
+    ),
+    defect(
+        "training.schedules",
+        "steps before are two steps before",
+        "for step in steps for back in (0, 1)}))",
+        "for step in steps for back in (0, 2)}))",
+    ),
+    defect(
+        "layers.explicit",
+        "the second-order form of a layer without the half",
+        "return 0.5 * self._share(weights) * (features.square() * curvatures).sum(-1)",
+        "return self._share(weights) * (features.square() * curvatures).sum(-1)",
+    ),
+    defect(
+        "bounds.statistical",
+        "the sampling condition takes the mean of the shares",
+        "return float(rows.min() * columns.min()) * len(data)",
+        "return float(rows.mean() * columns.mean()) * len(data)",
+    ),
+    defect(
+        "attacks.closed_form",
+        "offsets of the classes are forgotten",
+        "margin = -(points.flatten(1) * direction).sum(1) - (offset[wrong] - offset[targets])",
+        "margin = -(points.flatten(1) * direction).sum(1)",
+    ),
+    defect(
+        "recommenders.left_out",
+        "hidden items are ranked among all of a user's items",
+        "                if x[owner, j] == 0:\n",
+        "                if True:\n",
+    ),
+    defect(
+        "bounds.classical",
+        "the squared loss is Lipschitz with half its constant",
+        "complexity_term = 4 * deviation * complexity if deviation else 0.0",
+        "complexity_term = 2 * deviation * complexity if deviation else 0.0",
+    ),
+    defect(
+        "training.schedules",
+        "half a cosine is a whole one",
+        "return 0.5 * (1.0 + math.cos(math.pi * min(step / self.steps, 1.0)))",
+        "return 0.5 * (1.0 + math.cos(2 * math.pi * min(step / self.steps, 1.0)))",
+    ),
+    defect(
+        "optima.krylov",
+        "a tall map gets the factors of its transpose",
+        "return replace(answer, model=TwoLayerLinear(V, U)) if tall else answer",
+        "return answer",
+    ),
+    defect(
+        "coadaptation.retention",
+        "the reason to doubt counts examples, not examples per dimension",
+        "ratio = self.examples / max(self.rank, 1)",
+        "ratio = self.examples",
+    ),
+    defect(
+        "rates.designs",
+        "a design of eight copies holds eight sites",
+        "next(size for size in (4, 8, 12) if sites < size)",
+        "next(size for size in (4, 8, 12) if sites <= size)",
+    ),
+    defect(
+        "audits.callbacks",
+        "reports after every epoch whatever was asked",
+        "if model is None or round(state.epoch or 0) % self._every:",
+        "if model is None:",
+    ),
+)
 LISTS = {"deliberate": FIRST} | {
     f"deliberate {i}": found
     for i, found in enumerate(
@@ -3477,6 +3663,7 @@ LISTS = {"deliberate": FIRST} | {
             SEVENTEENTH,
             EIGHTEENTH,
             NINETEENTH,
+            TWENTIETH,
         ),
         2,
     )
