@@ -40,6 +40,25 @@ def _deep(seed: int, sizes: Sequence[int], drop: float) -> tuple[DeepLinear, Mom
     return DeepLinear(weights), moments(seed, sizes[-1], sizes[0]), chapter3_checks.law(weights, drop)
 
 
+def _least_of_all(model: DeepLinear, data: Moments, drop: float) -> float:
+    """Least penalty that descent finds over all networks of the shape and map of a model, over all masks of two layers.
+
+    The first two layers are free, the last is what completes the map: W (W_2 W_1)^+, and anything beside their range.
+    """
+    first, second, last = (weight.shape for weight in model.weights)
+    kept, chances = zip(*coin_masks([drop] * (first[0] + second[0])), strict=True)
+    below, above = (torch.stack(kept) / (1 - drop)).split((first[0], second[0]), -1)
+    W, root, eye = model.matrix(), psd_root(data.xx), torch.eye(second[0], dtype=torch.float64)
+
+    def cost(A: Tensor, B: Tensor, C: Tensor) -> Tensor:
+        ahead = torch.linalg.pinv(B @ A)
+        end = W @ ahead + C @ (eye - B @ A @ ahead)
+        maps = (end * above[:, None]) @ (B * below[:, None]) @ A
+        return tensor(chances) @ ((maps - W) @ root).square().sum((1, 2))
+
+    return descend(cost, [tuple(first), tuple(second), tuple(last)], starts=2)[0]
+
+
 def deep_induced(scale: float) -> list[Comparison]:
     """The exact least penalty is attained by the equalized network, lies below every other, and fits special cases."""
     found = []
@@ -59,6 +78,13 @@ def deep_induced(scale: float) -> list[Comparison]:
 
         lowest, _ = descend(shared, [(len(hidden), len(values))], starts=2, seed=seed)
         found.append(compare(lowest, "==", least, f"shares that descent finds, sizes {sizes}", precision=1e-6))
+    for seed, widths in ((3, (2, 2)), (4, (3, 2))):
+        model, data, masks = _deep(seed, (2, *widths, 2), 0.4)
+        values = torch.linalg.svdvals(model.matrix() @ psd_root(data.xx))
+        equal = (values.square() * (math.prod(1 + 2 * (2 / 3) / width for width in widths) - 1)).sum()
+        told, label = induced(model, data, masks).value, f"hidden {widths}"
+        found.append(compare(told, "==", scale * _least_of_all(model, data, 0.4), f"all networks, {label}", 1e-6))
+        found.append(compare(told, "<", equal, f"equal shares cost more, {label}"))
     # masked inputs: their noise is part of the second moment that the layers above see, and has a price of its own
     model, data, masks = _deep(7, (4, 3, 3), 0.4)
     noisy = Moments(data.xx + torch.diag(data.xx.diagonal()) / 4, data.yx, data.yy)

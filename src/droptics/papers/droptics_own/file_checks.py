@@ -38,6 +38,7 @@ def written_files(scale: float) -> list[Comparison]:
         try:
             with replacing(target) as partial:
                 partial.write_text("half", encoding="utf-8")
+                found.append(same(target.read_bytes(), b"a\nb\n", "the old file while another is written", scale))
                 raise RuntimeError
         except RuntimeError:
             pass
@@ -72,7 +73,7 @@ def _swept(folder: Path, target: Path, scale: float) -> list[Comparison]:
         found.append(same((partial.parent, end), (target.parent, "partial"), "its place", scale))
         partial.write_text("new", encoding="utf-8")
     machine, process, _ = owner.split("-")
-    found.append(same(int(process), os.getpid(), "whose it is", scale))
+    found.append(compare(int(process), "==", scale * os.getpid(), "whose it is"))
     found.append(
         same((target.read_text(encoding="utf-8"), (folder / "link.txt").is_symlink()), ("new", True), "a link", scale)
     )
@@ -84,12 +85,14 @@ def _swept(folder: Path, target: Path, scale: float) -> list[Comparison]:
         f".x.{machine}-{os.getpid()}-{'a' * 8}.partial.txt": False,
         f".x.{other}-1-{'a' * 8}.partial": True,
         f".y.{other}-1-{'b' * 8}.partial": False,
+        f".z.{other}-1-{'b' * 8}.partial": False,
         "x.partial": False,
     }
     for file in cases:
         (folder / file).touch()
         if not file.startswith(".y"):
-            os.utime(folder / file, (old, old))
+            when = old + 2 * 3600 * file.startswith(".z")  # 23 hours ago, where the limit is a day
+            os.utime(folder / file, (when, when))
     write_text(folder / "sweep.txt", "")
     for file, gone in cases.items():
         found.append(same(not (folder / file).exists(), gone, f"swept: {file.split('.')[1]} {gone}", scale))
@@ -116,7 +119,11 @@ def _packed(folder: Path, scale: float) -> list[Comparison]:
             found.append(same((stream.tell(), stream.seek(3), stream.read(2)), (11, 3, content[3:5]), name, scale))
         with opened(path) as stream, io.TextIOWrapper(stream) as text:
             found.append(same(text.read().encode(), content, f"text of {name}", scale))
-    (folder / "bomb.gz").write_bytes(gzip.compress(bytes((1 << 25) + 1), 1))
+    most = gzip.compress(bytes(1 << 25), 1)
+    (folder / "large.gz").write_bytes(most)
+    with opened(folder / "large.gz") as stream:
+        found.append(compare(len(stream.read()), "==", scale * (1 << 25), "as much as may be unpacked"))
+    (folder / "bomb.gz").write_bytes(most + gzip.compress(b"0"))
 
     def unpacked() -> None:
         with opened(folder / "bomb.gz") as stream:

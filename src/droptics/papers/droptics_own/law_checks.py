@@ -159,6 +159,8 @@ def _made_laws(laws: dict[str, MaskLaw], scale: float) -> list[Comparison]:
     found.append(compare(drawn.probabilities, "==", torch.stack([1 - ones, scale * ones]), "drawn masks"))
     noise_law = Gaussian(0.25, 2)
     found.append(compare(noise_law.mean, "==", scale, "mean of normal noise"))
+    found.append(compare(noise_law.covariance, "==", scale * 0.25 * torch.eye(2), "covariance of normal noise"))
+    found.append(compare(noise_law.characteristic, "==", scale * 0.25 * torch.eye(2), "its characteristic"))
     normal_draws = torch.randn(5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     told_draws = noise_law.sample(5, torch.Generator().manual_seed(3))
     found.append(compare(told_draws, "==", 1 + scale * 0.5 * normal_draws, "normal draws"))

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import torch
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 from torch import Tensor, nn
 
 from droptics.evidence.claims import Comparison, compare
@@ -171,36 +171,62 @@ def closures(scale: float) -> list[Comparison]:
 
 
 def strata(scale: float) -> list[Comparison]:
-    """Chances of none, one or more drops, weighed means, and how often each unit falls within a stratum."""
-    drop = tensor([0.1, 0.05, 0.2])
-    kept, chances = every_coin(drop.tolist())
-    fallen = (1 - kept).sum(-1)
-    groups = [fallen == 0, fallen == 1, fallen > 1]
-    told = count_chances(drop)
-    found = [compare(told, "==", [scale * float(chances[group].sum()) for group in groups], "chances")]
-    plan = allocate(told, 6000, 0.5)
-    sizes = [6000 * (0.5 * chance + 0.5 / 3) for chance in told]
-    found.append(compare(plan.sizes, "==", sizes, "masks of every stratum", precision=2 / 3000))
-    drawn = draw_counted(drop, plan, torch.Generator().manual_seed(1))
-    found.append(
-        compare(
-            ((1 - drawn).sum(-1).clamp_max(2)),
-            "==",
-            torch.arange(3).repeat_interleave(torch.tensor(plan.sizes)),
-            "drops",
-        )
-    )
-    for group, part in zip(groups[1:], drawn.split(plan.sizes)[1:], strict=True):
-        wanted = chances[group] @ (1 - kept[group]) / chances[group].sum()
-        error = 5 * (0.25 / len(part)) ** 0.5
-        found.append(compare((1 - part).mean(0), "==", wanted, "units that fall", precision=error))
-    values = normal(2, 12, 2)
+    """Chances of none, one or more drops, sizes, weighed means, and which masks a stratum draws.
+
+    Sizes: a share evenly, the rest in proportion, rounded down, at least two, what is left to the largest. Of the masks
+    in each stratum the counts pass a chi-squared test that the right law fails once in 1e9.
+    """
+    found = []
+    for rates, samples, evenly in (
+        ((0.1, 0.05, 0.2), 6000, 0.5),
+        ((0.5, 0.0, 0.3, 0.7), 3000, 0.2),
+        ((0.01, 0.02), 40, 0.0),
+        ((0.4,), 50, 0.2),
+        ((0.0, 0.0), 30, 0.2),
+    ):
+        kept, chances = every_coin(list(rates))
+        fallen, label = (1 - kept).sum(-1).clamp_max(2), f"rates {rates}"
+        told = count_chances(tensor(rates))
+        stated = [float(chances[fallen == count].sum()) for count in range(3)]
+        found.append(compare(told, "==", [scale * chance for chance in stated], f"chances, {label}"))
+        plan = allocate(told, samples, evenly)
+        possible = [count for count in range(3) if stated[count] > 0]
+        shares = [(1 - evenly) * stated[count] + evenly / len(possible) for count in possible]
+        sizes = [max(2, math.floor(samples * share)) for share in shares]
+        sizes[sizes.index(max(sizes))] += samples - sum(sizes)
+        found.append(compare(plan.sizes, "==", [scale * size for size in sizes], f"masks of every stratum, {label}"))
+        found.append(compare(plan.chances, "==", [stated[count] for count in possible], f"of the plan, {label}"))
+        drawn = draw_counted(tensor(rates), plan, torch.Generator().manual_seed(1))
+        drops = (1 - drawn).sum(-1).clamp_max(2)
+        found.append(compare(drops, "==", tensor(possible).repeat_interleave(torch.tensor(sizes)), f"drops, {label}"))
+        for count, part in zip(possible, drawn.split(plan.sizes), strict=True):
+            masks, odds = kept[fallen == count], chances[fallen == count]
+            expected = len(part) * odds / odds.sum()
+            seen = (part[:, None] == masks).all(-1).double().sum(0)
+            found.append(compare(seen @ (expected == 0).double(), "==", 0.0, f"masks that cannot be, {label}"))
+            off = ((seen - expected).square() / expected)[expected > 0].sum()
+            limit = chi2.ppf(1 - 1e-9, max(int((expected > 0).sum()) - 1, 1))
+            found.append(compare(off, "<=", limit, f"masks of {count} drops, {label}"))
+    return [*found, *_weighed(scale)]
+
+
+def _weighed(scale: float) -> list[Comparison]:
+    """Means, covariances and fourth moments of strata, group by group, and of one group as of a plain sample."""
+    found, values, others = [], normal(2, 12, 2), normal(3, 12, 2)
     small = Strata((0.5, 0.3, 0.2), (5, 3, 4))
-    parts = values.split((5, 3, 4))
+    parts, other_parts = values.split((5, 3, 4)), others.split((5, 3, 4))
     weighed = sum(c * part.mean(0) for c, part in zip(small.chances, parts, strict=True))
     spread = sum(c * c * part.var(0) / len(part) for c, part in zip(small.chances, parts, strict=True))
+    joint = sum(
+        c * c * ((a - a.mean(0)) * (b - b.mean(0))).sum(0) / (len(a) - 1) / len(a)
+        for c, a, b in zip(small.chances, parts, other_parts, strict=True)
+    )
     found.append(compare(small.mean(values), "==", scale * weighed, "mean"))
     found.append(compare(small.covariance(values, values), "==", scale * spread, "its variance"))
+    found.append(compare(small.covariance(values, others), "==", scale * joint, "covariance with others"))
+    plain = Strata.none(12)
+    found.append(compare(plain.mean(values), "==", scale * values.mean(0), "mean of one group"))
+    found.append(compare(plain.covariance(values, values), "==", scale * values.var(0) / 12, "variance of one group"))
     found.append(compare(small.shares @ values, "==", scale * weighed, "weights"))
     fourth = torch.zeros(2, dtype=torch.float64)
     for c, part in zip(small.chances, parts, strict=True):

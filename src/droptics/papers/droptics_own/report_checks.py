@@ -159,16 +159,30 @@ def drawn_reports(scale: float) -> list[Comparison]:
     for name, wanted in words.items():
         found.append(compare(float(any(wanted in one for one in drawn.values())), "==", 1.0, f"{name} drawn"))
         found.append(compare(float(wanted in page), "==", 1.0, f"{name} on the page"))
-    curve = next(one for caption, one in drawn.items() if caption.startswith("Error of"))
-    points = [tuple(map(float, pair.split(","))) for pair in re.findall(r'polyline points="([^"]*)"', curve)[0].split()]
-    rates, errors = list(site.rate_choice.rates), list(site.rate_choice.errors)
-    across = [(x - points[0][0]) / (points[-1][0] - points[0][0]) for x, _ in points]
-    wanted_across = [(rate - rates[0]) / (rates[-1] - rates[0]) for rate in rates]
-    found.append(compare(across, "==", [scale * one for one in wanted_across], "places of the points", precision=2e-3))
-    best, worst = (sorted(range(len(errors)), key=lambda i: errors[i])[k] for k in (0, -1))
-    up = [(points[best][1] - y) / (points[best][1] - points[worst][1]) for _, y in points]
-    wanted_up = [(error - errors[best]) / (errors[worst] - errors[best]) for error in errors]
-    found.append(compare(up, "==", [scale * one for one in wanted_up], "heights of the points", precision=5e-3))
+    flows, both = sorted(site.units.flows, reverse=True), [list(site.spectrum.measured), list(site.spectrum.optimal)]
+    losses = [[float(one.training_loss) for one in site.curve], [float(narrow.clean_loss)] * len(site.curve)]
+    shown: dict[str, tuple[list[float], list[list[float]]]] = {
+        "Error of": (list(site.rate_choice.rates), [list(site.rate_choice.errors)]),
+        "Flows of": ([float(unit) for unit in range(len(flows))], [flows]),
+        "Spectrum": ([float(number) for number in range(len(both[0]))], both),
+        "Training": ([one.rate for one in site.curve], losses),
+    }
+    for start, (places, values) in shown.items():
+        picture = next(one for caption, one in drawn.items() if caption.startswith(start))
+        told = [
+            [tuple(map(float, pair.split(","))) for pair in line.split()]
+            for line in re.findall(r'polyline points="([^"]*)"', picture)
+        ]
+        xs, ys = ([point[axis] for line in told for point in line] for axis in (0, 1))
+        left, right, bottom, top = min(xs), max(xs), max(ys), min(ys)
+        low, high = min(map(min, values)), max(map(max, values))
+        across = [[(x - left) / (right - left) for x, _ in line] for line in told]
+        up = [[(bottom - y) / (bottom - top) for _, y in line] for line in told]
+        # coordinates have one decimal, of some 170 and 350 points
+        wanted_across = [[scale * (place - places[0]) / (places[-1] - places[0]) for place in places]] * len(values)
+        wanted_up = [[scale * (value - low) / (high - low) for value in line] for line in values]
+        found.append(compare(across, "==", wanted_across, f"places of the points, {start}", precision=1e-3))
+        found.append(compare(up, "==", wanted_up, f"heights of the points, {start}", precision=1e-3))
     for low, high, expected in (
         (0.0, 1.0, [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
         (3.0, 47.0, [10, 20, 30, 40]),

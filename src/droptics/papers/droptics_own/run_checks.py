@@ -88,11 +88,9 @@ def batched_runs(scale: float) -> list[Comparison]:
             for i, size in enumerate(sizes):
                 steps = [scale * size / (1 + t) for t in range(4)]
                 wanted = _descended([U[i], V[i]], clean, steps, optimizer, decay, frozen)
-                if name != "adam" or i == 1:  # steps of the smaller size follow the path of the larger one
-                    label = f"{name}, run {i}, frozen {frozen}"
-                    if name == "sgd" or i == 1:
-                        found.append(compare(run.model.U[i], "==", wanted[0], f"U, {label}"))
-                        found.append(compare(run.model.V[i], "==", wanted[1], f"V, {label}"))
+                label = f"{name}, run {i}, frozen {frozen}"
+                found.append(compare(run.model.U[i], "==", wanted[0], f"U, {label}"))
+                found.append(compare(run.model.V[i], "==", wanted[1], f"V, {label}"))
             last = [clean(run.model.U[i], run.model.V[i]) for i in range(2)]
             found.append(compare(run.final("risk"), "==", torch.stack(last), f"recorded risk, {name}"))
             found.append(
