@@ -51,7 +51,8 @@ the steps on each wrong class in turn.
 PGD = """
 ## PGD, 40 equal steps
 
-Both from the input, batch and steps the same, in turns; the median of nine ratios. Ours includes its verification.
+Both from the input, batch and steps the same, in turns; the median of nine ratios, of 31 for perceptrons. Ours
+includes its verification.
 """
 DEFENCES = """
 ## Defences that are none
