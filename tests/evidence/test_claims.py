@@ -337,6 +337,9 @@ BREAKS = [
     ("droptics.papers.helmbold2017.decay_checks.exact", 1.001, "helmbold2017-def2"),
     ("droptics.papers.pal2020.norm_checks.k_support", 1.001, "pal2020-thm2.3-cost"),
     ("droptics.papers.thesis.proof_checks.penalty", 2, "thesis-lem7-proof"),
+    ("droptics.papers.thesis.appendix_claims.martingale", 0.9, "thesis-thm22"),
+    ("droptics.papers.thesis.chapter3_optimum_checks.shrink", 1.001, "thesis-lem9-corrected"),
+    ("droptics.papers.mianjy2018.checks.risk", 1.001, "thesis-rem2"),
 ]
 
 
