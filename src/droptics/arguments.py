@@ -258,8 +258,10 @@ def check_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> N
     Traceback (most recent call last):
     ValueError: height must be a finite number > 0, got -1.0
     """
+    usual = _defaults(function)
     for name, check in checks_of(function):
-        refuse(name, given[name], check)
+        if given[name] is not usual[name]:  # what the signature itself says needs no look
+            refuse(name, given[name], check)
 
 
 def renamed(**keywords: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -347,3 +349,8 @@ def checks_of(function: Any) -> tuple[tuple[str, Check], ...]:
         if name in hints
     ]
     return tuple((name, check) for name, check in found if check is not None)
+
+
+@cache
+def _defaults(function: Any) -> dict[str, Any]:
+    return {name: parameter.default for name, parameter in signature(function).parameters.items()}

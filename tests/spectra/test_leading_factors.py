@@ -1,5 +1,7 @@
 """Factors of small targets in compiled loops against the steps one by one, which other laws take."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -52,6 +54,19 @@ def test_the_same_matrix_and_values_as_step_by_step(shape, width, kind):
     rest = ((matrix - product) ** 2).sum() + 0.3 / 0.7 * (norms * (found.H**2).sum(0)).sum()
     assert abs(found.value - rest) <= allowed
     assert abs(found.value - found.least) <= allowed
+
+
+def test_arrays_that_a_thread_keeps_mix_nothing_up():
+    """Problems of one shape one after the other, of two by turns, and in threads at once, against each in its turn."""
+    masks = Bernoulli(0.3, 6)
+    targets = [target(*shape, kind) for kind in ("decaying", "rank two", "zero") for shape in ((40, 33), (33, 40))]
+    alone = [short_factors(matrix.copy(), masks) for matrix in targets]
+    kept = [(one.U.copy(), one.H.copy(), one.value) for one in alone]
+    with ThreadPoolExecutor(4) as pool:
+        again = list(pool.map(lambda place: short_factors(targets[place % 6], masks), range(240)))
+    for place, one in enumerate([*alone, *again]):
+        U, H, value = kept[place % 6]
+        assert (one.value, np.array_equal(one.U, U), np.array_equal(one.H, H)) == (value, True, True)
 
 
 def test_several_targets_are_each_alone():

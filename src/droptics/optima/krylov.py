@@ -127,7 +127,7 @@ def dense_optimum(matrix: Any, masks: MaskLaw, name: str = "matrix") -> Optimum:
 
 def short_optimum(found: Leading, U: torch.Tensor, V: torch.Tensor) -> Optimum:
     """The optimum of a map from what `short_factors` says of it, and its factors as tensors."""
-    bound = found.least - 4 * (len(U) + len(V)) * EPS * found.energy
+    bound = found.least - 4 * (len(found.U) + len(found.H)) * EPS * found.energy  # a tensor's length takes longer
     model = TwoLayerLinear.computed(U, V)  # no larger than the root of the energy
     return check_certified(Optimum(model, found.value, bound, found.rank, OneRate.claim, found.energy, ROUNDING))
 

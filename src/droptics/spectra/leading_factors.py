@@ -7,7 +7,8 @@ small calls take as long as the arithmetic: one loop before the eigenvectors and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from threading import local
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from droptics.spectra.roots import EPS
 _FAST = {"reassoc", "contract"}
 # Up to so many numbers a matrix stays in the cache while tiles of its Gram matrix are summed up.
 _CACHED = 2**15
+# What the last small problem of a thread used: others of its shape follow in loops.
+_KEPT = local()
 
 
 class Leading(NamedTuple):
@@ -54,9 +57,19 @@ class Room:
         self.judged = judged
         short, long = sorted(shape)
         self.left, self.right = (np.empty((count, width, size)) for size in shape)
-        self.columns, self.images = np.empty((width, short + long)), np.empty((min(short, width), long))
-        self.parts = room_of(short) if short < BLOCKED else None
-        self.gram = np.empty((short, short)) if 8 <= short <= _CACHED / long else None
+        if short * long > _CACHED:
+            self.columns, self.images, self.parts, self.gram = _arrays(short, long, width)
+            return
+        if getattr(_KEPT, "shape", None) != (short, long, width):
+            _KEPT.arrays, _KEPT.shape = _arrays(short, long, width), (short, long, width)
+        self.columns, self.images, self.parts, self.gram = _KEPT.arrays
+
+
+def _arrays(short: int, long: int, width: int) -> tuple[Array, Array, Any, Array | None]:
+    """For the columns of both factors, images of vectors, `leading_eigen` and a Gram matrix."""
+    parts = room_of(short) if short < BLOCKED else None
+    gram = np.empty((short, short)) if 8 <= short <= _CACHED / long else None
+    return np.empty((width, short + long)), np.empty((min(short, width), long)), parts, gram
 
 
 def leading_factors(target: Array, rate: float, room: Room, place: int = 0) -> Leading | None:
