@@ -56,10 +56,15 @@ DELIBERATE = """
 The rows "deliberate" are mistakes of the kind that people make, written out in `tests/deliberate.py`, all lists but the
 first before anything was run on them; they meet all checks that execute them.
 """
+FRESH = """
+### Fresh lists
+
+Lists of deliberate mistakes as claims and tests met them first; nothing had been run on them before.
+"""
 AGAIN = """
 ### Once more
 
-Lists of deliberate mistakes against later claims and tests; the last one is fresh.
+Lists of deliberate mistakes against later claims and tests, with those for what had lived.
 """
 SURVIVORS = """
 ### Survivors
@@ -90,9 +95,9 @@ def mutants_lines(record: Path) -> list[str]:
     ]
     deliberate = [DELIBERATE] if any(name.startswith("deliberate") for name in found["rooms"]) else []
     lines = [MUTANTS, *deliberate, *_shares(found), f"The record is `results/{record.name}`."]
-    again = record.with_name("mutations-again.json")
-    if again.exists():
-        lines += [AGAIN, *_shares(json.loads(again.read_text(encoding="utf-8")))]
+    for words, pattern in ((FRESH, "mutations-first-*.json"), (AGAIN, "mutations-again.json")):
+        for number, later in enumerate(sorted(record.parent.glob(pattern))):
+            lines += [words] * (number == 0) + ["", *_shares(json.loads(later.read_text(encoding="utf-8")))]
     counts = Counter(row["kind"] for row in lived)
     told = f"{len(lived)} survivors: {', '.join(f'{kind} {count}' for kind, count in counts.most_common())}."
     return [*lines, SURVIVORS, told, "", *table(lived)]
