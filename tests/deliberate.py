@@ -3524,7 +3524,10 @@ TWENTIETH = (
         "return self.variance.value.clamp_min(0)",
     ),
     defect(
-        "training.settings", "frozen weights do not make a training special", "            and not self.frozen\n", ""
+        "training.settings",
+        "frozen weights do not make a training special",
+        "and not self.frozen\n",
+        "and self.frozen is not None\n",
     ),
     defect(
         "data",
@@ -3599,10 +3602,10 @@ TWENTIETH = (
         "margin = -(points.flatten(1) * direction).sum(1)",
     ),
     defect(
-        "recommenders.left_out",
-        "hidden items are ranked among all of a user's items",
-        "                if x[owner, j] == 0:\n",
-        "                if True:\n",
+        "attacks.robustness",
+        "the page of robustness counts the clean accuracy twice",
+        'for name, part in (("clean_accuracy", self.clean), ("robust_accuracy", self.robust))',
+        'for name, part in (("clean_accuracy", self.clean), ("robust_accuracy", self.clean))',
     ),
     defect(
         "bounds.classical",

@@ -520,6 +520,15 @@ def test_records():
         train(start, population(), Plain(), steps=1, step_size=0.1, record=("penalty",))
 
 
+@pytest.mark.parametrize("frozen", [0, 1])
+def test_frozen_weights_stay_in_single_sample_steps_too(frozen):
+    start, data = two_layer(), sample()
+    for objective in (Plain(), Dropout(LAWS["bernoulli"])):
+        run = train(start, data, objective, steps=5, step_size=0.02, batch_size=1, frozen=(frozen,))
+        assert torch.equal(run.model.tensors[frozen], start.tensors[frozen])
+        assert not torch.equal(run.model.tensors[1 - frozen], start.tensors[1 - frozen])
+
+
 @pytest.mark.parametrize("per", ["example", "step"])
 def test_examples_of_a_step_have_masks_of_their_own_or_share_one(per):
     start, data, law = two_layer(), sample(), Bernoulli(0.5, WIDTH)

@@ -115,10 +115,15 @@ def _stacked(scale: float) -> list[Comparison]:
     for diagonal in ("free", "zero", 0.1):
         made: Any = DropoutAutoencoder(0.3, 0.8, diagonal)
         found.append(same(made.fit((users, items, ones)).diagonal_, diagonal, f"diagonal {diagonal}", scale))
-    chosen = DropoutAutoencoder(dtype="float64").fit((users, items, ones))
-    best = min(chosen.points_, key=lambda point: -point.left_out.gain.value)
-    kind = (chosen.drop_, chosen.ridge_, chosen.diagonal_)
-    found.append(same(kind, (best.drop, best.ridge, best.diagonal), "the chosen diagonal", scale))
+    for way in ("squared", "loo"):
+        judge: Any = way
+        chosen = DropoutAutoencoder(dtype="float64", choose=judge).fit((users, items, ones))
+        costs = [
+            point.left_out.squared.value if way == "squared" else -point.left_out.gain.value for point in chosen.points_
+        ]
+        best = chosen.points_[int(np.argmin(costs))]
+        kind = (chosen.drop_, chosen.ridge_, chosen.diagonal_)
+        found.append(same(kind, (best.drop, best.ridge, best.diagonal), f"the chosen point, {way}", scale))
     gram = table.T @ table
     for point in chosen.points_[:4]:
         gamma = point.drop / (1 - point.drop) * gram.diagonal() + point.ridge

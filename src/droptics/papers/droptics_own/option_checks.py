@@ -247,10 +247,13 @@ def _steps(scale: float) -> list[Comparison]:
             found.append(compare(new, "==", scale * old.detach(), f"{name}, {number}"))
 
     masks = (uniform(9, 6, 7) < 0.6).double() / 0.6
-    weights = leaves()
-    slopes = torch.autograd.grad(logistic(weights, data.inputs, masks), weights)
-    moved = [old - size * slope for old, slope in zip(weights, slopes, strict=True)]
-    compared(masked_step(net, data, masks, size, Logistic()), moved, "one step under masks")
+    for shares in (None, uniform(8, 6) + 0.1):
+        weights, weighed = leaves(), Sample(data.inputs, data.targets, shares)
+        losses = functional.softplus(-signs * outputs(weights, data.inputs, masks))
+        mean = losses.mean() if shares is None else losses @ shares / shares.sum()
+        slopes = torch.autograd.grad(mean, weights)
+        moved = [old - size * slope for old, slope in zip(weights, slopes, strict=True)]
+        compared(masked_step(net, weighed, masks, size, Logistic()), moved, "one step under masks")
     weights, leaf = leaves(), data.inputs.clone().requires_grad_()
     (up,) = torch.autograd.grad(logistic([part.detach() for part in weights], leaf), leaf)
     slopes = torch.autograd.grad(logistic(weights, data.inputs + 0.1 * up.sign()), weights)

@@ -10,19 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from droptics.audits import audit
-from droptics.data import Sample
+from droptics.data import Data, Moments, Sample
 from droptics.datasets import planted_ratings
 from droptics.evidence.claims import Comparison, compare
 from droptics.layers import ExplicitDropout, realized_rates
 from droptics.losses import CrossEntropy
 from droptics.masks import Bernoulli
-from droptics.models import LastLayer, ReLUNet
+from droptics.models import LastLayer, ReLUNet, TwoLayerLinear
 from droptics.papers.droptics_own.audit_checks import stack
 from droptics.papers.droptics_own.moment_checks import network
 from droptics.papers.droptics_own.ranker_checks import interactions
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import same
-from droptics.papers.instances import normal, tensor, uniform
+from droptics.papers.instances import moments, normal, tensor, uniform
 from droptics.penalties import MonteCarlo, penalty
 from droptics.predictions import calibration, predictive
 from droptics.rates import Fit, tune_rates
@@ -39,7 +39,7 @@ from droptics.recommenders import (
     StackedCompletion,
     StackedRanker,
 )
-from droptics.training import Dropout, Plain, Settings, lazy_start, train
+from droptics.training import Dropout, Objective, Penalized, Plain, Settings, lazy_start, train
 
 
 def every_setting(scale: float) -> list[Comparison]:
@@ -253,6 +253,37 @@ def _trained(scale: float) -> list[Comparison]:
         signs = torch.randint(2, (1, 5), generator=draws).double() * 2 - 1
         found.append(compare(start.weights[0], "==", scale * first, f"a start, {seed}"))
         found.append(compare(start.weights[1], "==", scale * signs / 5**0.5, f"its signs, {seed}"))
+    return [*found, *_exact_steps(scale)]
+
+
+def _exact_steps(scale: float) -> list[Comparison]:
+    """One step on a population, or on the only example, plain and with every setting that makes it another one."""
+    found: list[Comparison] = []
+    U, V = normal(1, 2, 4).requires_grad_(), normal(2, 3, 4).requires_grad_()
+    population, example = moments(3, 2, 3), Sample(normal(4, 1, 3), normal(5, 1, 2))
+    problems: tuple[tuple[Data, Objective, float, int | None], ...] = (
+        (population, Plain(), 0.0, None),
+        (population, Penalized(Bernoulli(0.2, 4)), 0.25, None),
+        (example, Plain(), 0.0, 1),
+    )
+    for data, objective, strength, batch in problems:
+        matrix, known = U @ V.mT, Moments.of(data)
+        loss = ((matrix @ known.xx - 2 * known.yx) * matrix).sum()
+        loss = loss + strength * (U.square().sum(0) * (V * (known.xx @ V)).sum(0)).sum()
+        slopes = torch.autograd.grad(loss, (U, V))
+        cases: dict[str, tuple[dict[str, Any], list[Tensor]]] = {
+            "plain": ({}, list(slopes)),
+            "the first frozen": ({"frozen": (0,)}, [torch.zeros_like(U), slopes[1]]),
+            "the second frozen": ({"frozen": (1,)}, [slopes[0], torch.zeros_like(V)]),
+            "decay": ({"decay": 0.3}, [slopes[0] + 0.3 * U, slopes[1] + 0.3 * V]),
+            "Adam": ({"optimizer": torch.optim.Adam}, [slope / (slope.abs() + 1e-8) for slope in slopes]),
+        }
+        for name, (options, moves) in cases.items():
+            start = TwoLayerLinear(U.detach(), V.detach())
+            told = train(start, data, objective, steps=1, step_size=0.05, batch_size=batch, **options).model
+            for new, weight, move in zip(told.tensors, (U, V), moves, strict=True):
+                wanted = (weight - 0.05 * move).detach()
+                found.append(compare(new, "==", scale * wanted, f"{name}, {type(objective).__name__}, {batch}"))
     return found
 
 
