@@ -340,6 +340,10 @@ BREAKS = [
     ("droptics.papers.thesis.appendix_claims.martingale", 0.9, "thesis-thm22"),
     ("droptics.papers.thesis.chapter3_optimum_checks.shrink", 1.001, "thesis-lem9-corrected"),
     ("droptics.papers.mianjy2018.checks.risk", 1.001, "thesis-rem2"),
+    ("droptics.papers.mianjy2018.factor_checks.path_norm", 1.001, "mianjy2018-sec1"),
+    ("droptics.papers.mianjy2018.factor_checks.nuclear", 1.001, "mianjy2018-thm3.4"),
+    ("droptics.papers.helmbold2017.decay_checks.risk", 1.001, "helmbold2017-sec3"),
+    ("droptics.papers.pal2020.checks.penalty", 1.001, "pal2020-sec2.2-corrected"),
 ]
 
 

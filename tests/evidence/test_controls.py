@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from droptics.evidence.claims import Claim, Comparison, compare, decide
+from droptics.evidence.claims import REFUTED, Claim, Comparison, compare, decide
 from droptics.evidence.controls import run
+from droptics.papers import PAPERS
 
 STATED = Claim("toy-thm1", "Toy", "One is one.", check=lambda: [compare(1.0, "==", 1.0)], control=list)
 
@@ -52,3 +53,16 @@ def test_what_a_control_raises_is_an_error_and_leaves_comparisons_as_they_were()
     with pytest.raises(ArithmeticError):
         run(broken, ending=True)
     assert not compare(1.0, "==", 2.0).holds
+
+
+# what it compares are comparisons: those that fail by design stand behind one of numbers, where its control ends
+ON_COMPARISONS = {"droptics-decided-verdicts"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.key)
+def test_controls_end_at_comparisons_that_their_checks_list(paper):
+    """A toy that fails inside a check would end every control of it, whatever the control changes."""
+    for claim in paper.claims:
+        if claim.check is not None and claim.verdict not in REFUTED and claim.id not in ON_COMPARISONS:
+            assert all(item.holds for item in run(claim.check, ending=True)), claim.id
