@@ -79,9 +79,9 @@ def _actions(scale: float) -> list[Comparison]:
         found.append(compare(level, "==", scale * min(lowest, taken), f"cutoff after {len(kept)} of {len(values)}"))
     empty = several.cutoff(tensor([2.5, 1.0]), tensor([]))
     found.append(compare(empty, "==", scale * 2.5, "nothing is kept"))
-    found.append(same(several.tied is several, True, "tied networks have the same shares", scale))
+    found.append(same(several.tied is several, True, "tied networks have the same shares"))
     tied = one.tied
-    found.append(same((tied.claim, tied.size), ("mianjy2018-thm2.4", 3), "tied, one rate", scale))
+    found.append(same((tied.claim, tied.size), ("mianjy2018-thm2.4", 3), "tied, one rate"))
     found.append(compare(one.one_rate, "==", scale * 2 / 3, "the rate"))
     noise = action(Gaussian(0.5, 3))
     found.append(compare(noise.envelope(tensor([2.0, 1.0])), "==", scale * noise.one_rate / 3 * 9, "normal noise"))
@@ -251,8 +251,8 @@ def _eigen(scale: float) -> list[Comparison]:
         energies, basis_of, sizes = (torch.as_tensor(part) for part in scaled_eigen(moment))
         back = (basis_of * energies) @ basis_of.mT * sizes * sizes[:, None]
         found.append(compare(back / units / units[:, None], "==", scale * moments(2, 2, size).xx, f"scaled, {size}"))
-        found.append(same(is_diagonal(moment), False, "not diagonal", scale))
-    found.append(same(is_diagonal(torch.diag(tensor([1.0, 0.0, 2.0]))), True, "diagonal", scale))
+        found.append(same(is_diagonal(moment), False, "not diagonal"))
+    found.append(same(is_diagonal(torch.diag(tensor([1.0, 0.0, 2.0]))), True, "diagonal"))
     return found
 
 
@@ -319,8 +319,8 @@ def _criteria(scale: float) -> list[Comparison]:
         assert isinstance(sharp, Sample)
         features = body[:2](X.float()).double()
         found.append(compare(sharp.inputs, "==", scale * features.detach(), f"features, {given is None}"))
-        found.append(same((sharp.targets.dtype, exact.dtype), (torch.float64,) * 2, "in float64", scale))
-        found.append(same(sharp.weights is None, given is None, "weights stay", scale))
+        found.append(same((sharp.targets.dtype, exact.dtype), (torch.float64,) * 2, "in float64"))
+        found.append(same(sharp.weights is None, given is None, "weights stay"))
         found.append(compare(sharp.shares, "==", scale * single.to(torch.float64).shares, "and count"))
         top = body[2]
         assert isinstance(top, nn.Linear)
@@ -331,7 +331,7 @@ def _criteria(scale: float) -> list[Comparison]:
             compare(objective(head, single, law), "==", scale * (shown + added).detach(), f"head, {given is None}")
         )
         again, unchanged = precise(two, data)
-        found.append(same((type(again), type(unchanged)), (TwoLayerLinear, Sample), "other models as they are", scale))
+        found.append(same((type(again), type(unchanged)), (TwoLayerLinear, Sample), "other models as they are"))
     return [*found, *_known(scale), *_reasons(scale)]
 
 
@@ -373,12 +373,10 @@ def _reasons(scale: float) -> list[Comparison]:
         (1.0, 0.5, "closed form", 0.0, "the bound is not attained by factors of this width in float64"),
     ):
         told = Optimum(model, value, bound, 2, "x", method=method, slack=slack)
-        found.append(
-            same((words in told.reason) if words and told.reason else told.reason, words and True, f"{words}", scale)
-        )
+        found.append(same((words in told.reason) if words and told.reason else told.reason, words and True, f"{words}"))
         state = "certified" if words is None else f"not certified, bound {bound:.6g}: {told.reason}"
         line = f"Optimum(TwoLayerLinear of rank 2, objective 1, {state})"
-        found.append(same(repr(told), line, f"in words, {words}", scale))
+        found.append(same(repr(told), line, f"in words, {words}"))
     return found
 
 
@@ -394,10 +392,10 @@ def _stationary(scale: float) -> list[Comparison]:
         found.append(compare(slope.abs().max() / (low @ H).abs().max(), "<=", 1e-7, f"stationary, {factor}"))
         values = torch.linalg.svdvals(U @ H.mT)
         wanted = int((values > 1e-9 * values[0]).sum())
-        found.append(same((rank, rank <= 2), (wanted, True), f"rank, {factor}", scale))
-        found.append(same(method.startswith("alternating least squares, 6 starts, "), True, "how", scale))
+        found.append(same((rank, rank <= 2), (wanted, True), f"rank, {factor}"))
+        found.append(same(method.startswith("alternating least squares, 6 starts, "), True, "how"))
     U, H, rank, method = alternate(torch.zeros(3, 2).double(), law.characteristic)
-    found.append(same((float(U.abs().sum() + H.abs().sum()), rank, method), (0.0, 0, "closed form"), "nothing", scale))
+    found.append(same((float(U.abs().sum() + H.abs().sum()), rank, method), (0.0, 0, "closed form"), "nothing"))
     return found
 
 
@@ -416,7 +414,7 @@ def _units(scale: float) -> list[Comparison]:
         masks = law if name == "two layers" else None
         moved, scaled = in_own_units(model, data)
         size = float((data.yy.trace() / scaled.yy.trace()).sqrt())
-        found.append(same(math.log2(size).is_integer() and 0.5 <= scaled.yy.trace() < 4, True, f"units, {name}", scale))
+        found.append(same(math.log2(size).is_integer() and 0.5 <= scaled.yy.trace() < 4, True, f"units, {name}"))
         found.append(compare(scaled.xx.diagonal(), "<=", 4.0, f"inputs, {name}"))
         found.append(compare(scaled.xx.diagonal(), ">=", 0.25, f"inputs again, {name}"))
         assert isinstance(moved, (TwoLayerLinear, DeepLinear))

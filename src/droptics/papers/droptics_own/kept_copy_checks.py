@@ -68,7 +68,7 @@ def _resumed(scale: float) -> list[Comparison]:
             found.append(same(ticks[-1], -1, f"broken off, {form}", scale))
             later: list[int] = []
             again = train_copies(_problem(), settings, 7, form, place, later.append)  # type: ignore[arg-type]
-            found.append(same(later, [5 * len(settings)] + [len(settings)] * 4, f"steps that are left, {form}", scale))
+            found.append(same(later, [5 * len(settings)] + [len(settings)] * 4, f"steps that are left, {form}"))
             for row, wanted in zip(again, whole, strict=True):
                 label = f"{form}, {wanted['step']}"
                 found.append(compare(row["losses"], "==", scale * tensor(wanted["losses"]), f"losses, {label}", 1e-12))
@@ -78,14 +78,14 @@ def _resumed(scale: float) -> list[Comparison]:
                 found.append(same(row["step"], wanted["step"], f"best step, {label}", scale))
             other: list[int] = []
             train_copies(_problem(), settings, 7, form, replace(place, identity="other"), other.append)  # type: ignore[arg-type]
-            found.append(same(other, [len(settings)] * 9, f"another training, {form}", scale))
+            found.append(same(other, [len(settings)] * 9, f"another training, {form}"))
         torn = Path(name) / "torn.safetensors"
         torn.write_bytes(b"torn")
         fresh: list[int] = []
         train_copies(_problem(), rates, 7, "population", Checkpoint(str(torn), "this"), fresh.append)
-        found.append(same(fresh, [2] * 9, "a torn file", scale))
+        found.append(same(fresh, [2] * 9, "a torn file"))
     found += _numbered(scale, rates)
-    found.append(same(same_bits(_problem(), rates, 7) is not None, True, "together", scale))
+    found.append(same(same_bits(_problem(), rates, 7) is not None, True, "together"))
     return found
 
 
@@ -136,16 +136,14 @@ def _rows(scale: float) -> list[Comparison]:
             found.append(
                 compare(got.training, "==", scale * tensor([row["training"] for row in rows]), "training", 1e-12)
             )
-            found.append(same(list(got.steps), [row["step"] for row in rows], "best steps", scale))
-        found.append(same((first.copies, first.resumed), (4, 0), "trained", scale))
+            found.append(same(list(got.steps), [row["step"] for row in rows], "best steps"))
+        found.append(same((first.copies, first.resumed), (4, 0), "trained"))
         kept = sorted(folder.iterdir())
-        found.append(same([file.suffix for file in kept], [".json"] * 4, "files", scale))
+        found.append(same([file.suffix for file in kept], [".json"] * 4, "files"))
         second = runner(_problem())
         again = second.run(settings, [3, 4], "scan")
-        found.append(same((second.copies, second.resumed), (4, 4), "kept", scale))
-        found.append(
-            same(all(torch.equal(a.losses, b.losses) for a, b in zip(told, again, strict=True)), True, "", scale)
-        )
+        found.append(same((second.copies, second.resumed), (4, 4), "kept"))
+        found.append(same(all(torch.equal(a.losses, b.losses) for a, b in zip(told, again, strict=True)), True, ""))
         for file, content in zip(kept, ("torn", json.dumps({"losses": [1.0]}), json.dumps([1])), strict=False):
             file.write_text(content, encoding="utf-8")
         third = runner(_problem())
@@ -153,7 +151,7 @@ def _rows(scale: float) -> list[Comparison]:
         found.append(same(third.resumed, 1, "rows that cannot be read are trained again", scale))
         more = runner(_problem())
         more.run([*settings, {"2": 0.4}], [3], "scan")
-        found.append(same((more.copies, more.resumed), (3, 2), "one more rate", scale))
+        found.append(same((more.copies, more.resumed), (3, 2), "one more rate"))
     base = _problem()
     labels = (normal(5, 8, 3), (torch.arange(8) + 1) % 2)
     shorter = Fit(2, 8, "adam", 0.05, looks=9)
@@ -169,14 +167,14 @@ def _rows(scale: float) -> list[Comparison]:
     frozen.module[0].requires_grad_(False)  # type: ignore[index]
     others["frozen"] = frozen
     own = _identity(base)
-    found.append(same(_identity(_problem()), own, "the same training", scale))
+    found.append(same(_identity(_problem()), own, "the same training"))
     for name_, other in others.items():
-        found.append(same(_identity(other) == own, False, f"another one: {name_}", scale))
-    found.append(same(runner_key(base, 3) != runner_key(base, 4), True, "another seed", scale))
+        found.append(same(_identity(other) == own, False, f"another one: {name_}"))
+    found.append(same(runner_key(base, 3) != runner_key(base, 4), True, "another seed"))
     rows = [{"losses": None, "training": None, "step": 2}, {"losses": [1.0, 2.0], "training": 0.5, "step": None}]
     lost = _trained(rows)
-    found.append(same(lost.losses.tolist(), [[math.inf] * 2, [1.0, 2.0]], "a copy that diverged", scale))
-    found.append(same((lost.training, lost.steps), ((math.inf, 0.5), (2, None)), "its numbers", scale))
+    found.append(same(lost.losses.tolist(), [[math.inf] * 2, [1.0, 2.0]], "a copy that diverged"))
+    found.append(same((lost.training, lost.steps), ((math.inf, 0.5), (2, None)), "its numbers"))
     found.append(same(_trained(rows[:1]).losses.shape[1], 2, "all diverged", scale))
     return found
 
@@ -199,30 +197,30 @@ def _looks(scale: float) -> list[Comparison]:
         return record
 
     best = seen([]).rows()
-    found.append(same([row["losses"] for row in best], [[1.0, 3.0], [0.5, 0.5]], "the best look", scale))
-    found.append(same([(row["step"], row["training"]) for row in best], [(20, 0.3), (30, 0.6)], "its step", scale))
+    found.append(same([row["losses"] for row in best], [[1.0, 3.0], [0.5, 0.5]], "the best look"))
+    found.append(same([(row["step"], row["training"]) for row in best], [(20, 0.3), (30, 0.6)], "its step"))
     looks = [
         [[10.0, 3.0, 0.1], [20.0, 2.0, 0.3], [30.0, 3.0, 0.5]],
         [[10.0, 1.0, 0.2], [20.0, 3.5, 0.4], [30.0, 0.5, 0.6]],
     ]
-    found.append(same([row["looks"] for row in best], looks, "every look", scale))
+    found.append(same([row["looks"] for row in best], looks, "every look"))
     tail = seen([20, 30]).rows()
     mean = scale * (losses[1] + losses[2]) / 2
     found.append(compare([row["losses"] for row in tail], "==", mean, "the tail"))
     found.append(compare([row["training"] for row in tail], "==", scale * tensor([0.4, 0.5]), "training of the tail"))
-    found.append(same([row["step"] for row in tail], [30, 30], "the last step", scale))
+    found.append(same([row["step"] for row in tail], [30, 30], "the last step"))
     record = seen([])
     copied = _Record(2, 2, [])
     copied.restore(record.best, record.state())
-    found.append(same(copied.rows(), record.rows(), "restored", scale))
+    found.append(same(copied.rows(), record.rows(), "restored"))
     never = _Record(1, 2, [])
     never.look(5, tensor([[math.inf, 1.0]]), tensor([math.inf]))
     never.look(9, tensor([[math.inf, 2.0]]), tensor([1.0]))
     (row,) = never.rows()
     lost = (row["losses"], row["training"], row["step"], row["looks"])
-    found.append(same(lost, (None, None, 5, [[5.0, None, None], [9.0, None, 1.0]]), "never finite", scale))
+    found.append(same(lost, (None, None, 5, [[5.0, None, None], [9.0, None, 1.0]]), "never finite"))
     plain = _row(tensor([1.0, math.nan]), 2.0, 3, [[1.0, math.nan]])
-    found.append(same(plain, {"losses": None, "training": 2.0, "step": 3, "looks": [[1.0, None]]}, "a row", scale))
+    found.append(same(plain, {"losses": None, "training": 2.0, "step": 3, "looks": [[1.0, None]]}, "a row"))
     return found
 
 
@@ -252,15 +250,15 @@ def _modules(scale: float) -> list[Comparison]:
         try:
             with unwritten(module):
                 module(normal(1, 3, 2))
-                found.append(same((module.seen, module.count), ([1, 2], 1), "within", scale))
+                found.append(same((module.seen, module.count), ([1, 2], 1), "within"))
                 if fails:
                     raise _Broken
         except _Broken:
             pass
         told = (module.seen, module.kept, module.count, hasattr(module, "last"))
-        found.append(same(told, ([1], {"a": 1}, 0, False), f"put back, {fails}", scale))
+        found.append(same(told, ([1], {"a": 1}, 0, False), f"put back, {fails}"))
         held = (module.seen is seen, module.kept is kept, module.state is state)
-        found.append(same(held, (True, True, True), f"the same objects, {fails}", scale))
+        found.append(same(held, (True, True, True), f"the same objects, {fails}"))
     return found
 
 
@@ -302,15 +300,15 @@ def _places(scale: float) -> list[Comparison]:
     ):
         module = Held()
         left = set_rates(module, {name: 0.9}, {} if before is None else {name: before})
-        found.append(same(left, [] if attribute else [name], f"{name} at {before}", scale))
+        found.append(same(left, [] if attribute else [name], f"{name} at {before}"))
         if attribute:
             found.append(compare(getattr(module, attribute), "==", scale * 0.9, f"{attribute} is set"))
     module = Held()
     left = set_rates(module, {"layer": 0.1, "inner.gru_dropout": 0.2, "layer.dropout2d": 0.1}, {})
-    found.append(same((left, module.layer.p, module.inner.dropout), ([], 0.1, 0.2), "layers", scale))
+    found.append(same((left, module.layer.p, module.inner.dropout), ([], 0.1, 0.2), "layers"))
     places, others = read_places(Held(), Batch((normal(1, 3, 2),), {}, torch.zeros(3), 3))
     wanted = [Place("dropout", "dropout", 0.5), Place("zero", "dropout", 0.0), Place("layer", "dropout2d", 0.5)]
-    found.append(same(places, wanted, "places as they run", scale))
+    found.append(same(places, wanted, "places as they run"))
     found.append(same(len(others), 1, "masks by hand", scale))
     words = "train: the forward pass of Linear fails on it"
     batch = Batch((normal(1, 3, 2),), {}, torch.zeros(3), 3)

@@ -288,13 +288,13 @@ def _passed(scale: float) -> list[Comparison]:
     net, images = linear_head(1, 4, 3), uniform(5, 6, 4)
     images[0, 0], images[1, 1] = 0.0, 1.0
     data = Sample(images, torch.arange(6) % 3)
-    found.append(same(adapters.FGSM(net, 0.1)(images, data.targets).shape, images.shape, "images on the box", scale))
+    found.append(same(adapters.FGSM(net, 0.1)(images, data.targets).shape, images.shape, "images on the box"))
     found.append(compare(proportion(5, 5).value, "==", scale, "all of them"))
     found.append(compare(proportion(5, 5).lower, "==", scale * 0.025 ** (1 / 5), "their lower end"))
     three = attack(
         net, data, Threat("l2", 0.2), Apgd(Dlr(), steps=2, start=images[:, None].expand(6, 2, 4), restarts=2)
     )
-    found.append(same(tuple(three.inputs.shape), (6, 4), "a start for each restart, three outputs", scale))
+    found.append(same(tuple(three.inputs.shape), (6, 4), "a start for each restart, three outputs"))
     pair, some = TwoLayerLinear(normal(3, 2, 4), normal(4, 3, 4)), Sample(normal(1, 6, 3), normal(2, 6, 2))
     run = train(
         pair,
@@ -307,7 +307,7 @@ def _passed(scale: float) -> list[Comparison]:
     )
     assert isinstance(run.model, TwoLayerLinear)
     found.append(compare(run.model.V, "==", scale * pair.V, "the second weights are frozen"))
-    found.append(same((run.at(0), run.at(2)), (0, 1), "places of steps", scale))
+    found.append(same((run.at(0), run.at(2)), (0, 1), "places of steps"))
     rows = (np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 2, 1]), np.array([1.0, 2.0, 3.0, 4.0, 2.0]))
     found.append(
         same(
@@ -335,7 +335,7 @@ def _perceptrons(scale: float) -> list[Comparison]:
         for tape in (differentiable(net), Autograd(net)):
             draws = torch.Generator().manual_seed(4)
             trails.append(SquareSearch(tape, threat.around(images), labels, method, draws).run())
-        found.append(same(isinstance(differentiable(net), PlainMlp), True, "a perceptron", scale))
+        found.append(same(isinstance(differentiable(net), PlainMlp), True, "a perceptron"))
         for name in ("inputs", "fooled", "queries", "tally"):
             mine, whole = (getattr(trail, name) for trail in trails)
             both = [torch.as_tensor(part).double() for part in (mine, whole)]
@@ -404,5 +404,5 @@ def _grown(scale: float) -> list[Comparison]:
         places = [np.argsort(model.item_ids_) for model in (grown, whole)]
         told, wanted = (model.weights()[np.ix_(at, at)] for model, at in zip((grown, whole), places, strict=True))
         found.append(compare(told, "==", scale * wanted, f"grown, rank {rank}", 1e-8))
-        found.append(same((grown.cut_ > 1e-9, whole.cut_ > 1e-9), (rank == 3, rank == 3), f"cut, rank {rank}", scale))
+        found.append(same((grown.cut_ > 1e-9, whole.cut_ > 1e-9), (rank == 3, rank == 3), f"cut, rank {rank}"))
     return found

@@ -178,7 +178,7 @@ def _seeds(scale: float) -> list[Comparison]:
         other = attack(net, data, threat, method)
         found.append(compare(seeded.inputs, "==", scale * given.inputs, f"seeded, {name}"))
         if not isinstance(method, Fab):
-            found.append(same(torch.equal(seeded.inputs, other.inputs), False, f"another seed, {name}", scale))
+            found.append(same(torch.equal(seeded.inputs, other.inputs), False, f"another seed, {name}"))
     # what is raised decides what is kept: cross-entropy here, of which margins know nothing
     for restarts in (1, 2):
         told = attack(net, data, threat, Square(CrossEntropy(), queries=12, restarts=restarts))
@@ -271,9 +271,9 @@ def _steps(scale: float) -> list[Comparison]:
     fast = Adversarial.fast(Threat("l2", 0.2), Margin("greedy"))
     told = (fast.method, fast.loss)
     wanted_method = Pgd(Margin("greedy"), steps=1, step=0.25, start="random", stop="never")
-    found.append(same(told, (wanted_method, Margin("greedy")), "one step of 1.25 radii", scale))
+    found.append(same(told, (wanted_method, Margin("greedy")), "one step of 1.25 radii"))
     single, double = lazy_start(3, 5, 4, torch.float32), lazy_start(3, 5, 4)
-    found.append(same((single.dtype, double.dtype), (torch.float32, torch.float64), "precision of a start", scale))
+    found.append(same((single.dtype, double.dtype), (torch.float32, torch.float64), "precision of a start"))
     found.append(compare(single.weights[1].abs().double(), "==", scale / 5**0.5, "its signs", 1e-6))
     chosen = TwoLayerLinear(normal(1, 2, 3), normal(2, 4, 3))
     labels = Sample(normal(3, 5, 4), torch.arange(5) % 2)
@@ -374,7 +374,7 @@ def _ranked(scale: float) -> list[Comparison]:
     fitted = DropoutAutoencoder(0.3, 0.8, "zero", dtype="float64").fit((rows, columns, np.ones(len(rows))))
     parts, first = fitted.explain(3, 2), fitted.explain(3, 2, count=2)
     found.append(compare(first.parts, "==", scale * parts.parts[:2], "the first parts"))
-    found.append(same(list(first.items), list(parts.items[:2]), "their items", scale))
+    found.append(same(list(first.items), list(parts.items[:2]), "their items"))
     some = rows < 6
     split = [
         (rows[k & some], columns[k & some], np.ones(int((k & some).sum())))

@@ -71,15 +71,13 @@ def _maps(scale: float) -> list[Comparison]:
             found.append(compare(told.bound, "<=", least + 1e-14 * unit, f"a bound, {name}", 1e-15))
             fields = (told.rank, told.claim, told.method, told.certified, told.slack, told.model.dtype)
             rank = len(kept) if energy else 0
-            found.append(
-                same(fields, (rank, "mianjy2018-thm3.6", "closed form", True, 0.0, dtype), f"fields, {name}", scale)
-            )
+            found.append(same(fields, (rank, "mianjy2018-thm3.6", "closed form", True, 0.0, dtype), f"fields, {name}"))
             found.append(compare(told.scale / unit, "==", scale * energy / unit, f"energy, {name}", 1e-12, 1e-300))
             if strength:
                 even = (float(kept.sum()) / law.size) ** 2
                 found.append(compare(1 + numbers / unit, "==", scale * (1 + even / unit), f"even, {name}", rough))
         shapes = [tuple(part.shape) for part in told.model.tensors]
-        found.append(same(shapes, [(shape[0], law.size), (shape[1], law.size)], f"shapes, {shape}", scale))
+        found.append(same(shapes, [(shape[0], law.size), (shape[1], law.size)], f"shapes, {shape}"))
     return found
 
 
@@ -126,7 +124,7 @@ def _forms(scale: float) -> list[Comparison]:
                     told = column_forms(given, moment)
                     found.append(compare(told, "==", scale * wanted, f"forms, {label}"))
                     found.append(compare(column_squares(given), "==", scale * squares, f"squares, {label}"))
-                    found.append(same(told.shape, (*lead, width), f"shape, {label}", scale))
+                    found.append(same(told.shape, (*lead, width), f"shape, {label}"))
     return found
 
 
@@ -145,7 +143,7 @@ def _in_place(scale: float) -> list[Comparison]:
             before, place = factor.double() @ factor.double().mT, factor.data_ptr()
             told = equalize_columns_(factor)
             name = f"{lead}, {rows} by {width}, {dtype}"
-            found.append(same((told is factor, told.data_ptr()), (True, place), f"in place, {name}", scale))
+            found.append(same((told is factor, told.data_ptr()), (True, place), f"in place, {name}"))
             found.append(compare(told.double() @ told.double().mT, "==", scale * before, f"product, {name}", rough))
             even = before.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True) / width
             norms = told.double().square().sum(-2)

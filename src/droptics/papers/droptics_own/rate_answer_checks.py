@@ -278,11 +278,11 @@ def told_answers(scale: float) -> list[Comparison]:
     answer.skipped = {"odd": "by hand"}
     told = answer.finished(0.0, runner)
     content = told.to_dict()
-    found.append(same(Rates.from_dict(json.loads(told.to_json())), told, "restored", scale))
-    found.append(same((content["schema"], content["points"][3]["loss"]), (1, None), "plain values", scale))
+    found.append(same(Rates.from_dict(json.loads(told.to_json())), told, "restored"))
+    found.append(same((content["schema"], content["points"][3]["loss"]), (1, None), "plain values"))
     with tempfile.TemporaryDirectory() as name:
         target = told.save(Path(name) / "rates.json")
-        found.append(same(Rates.load(target), told, "from a file", scale))
+        found.append(same(Rates.load(target), told, "from a file"))
         target.write_text("{", encoding="utf-8")
         found.append(refuses(lambda: Rates.load(target), "is no JSON"))
     found.append(refuses(lambda: Rates.from_dict(content | {"schema": 0}), "schema 1"))
@@ -305,17 +305,17 @@ def told_answers(scale: float) -> list[Comparison]:
         "a note",
         ", 3 of them from an earlier run",
     ):
-        found.append(same(words in text, True, f"in words: {words[:40]}", scale))
+        found.append(same(words in text, True, f"in words: {words[:40]}"))
     held = scan[0].losses.mean()
     taken = _gain(scan[0].losses, scan[1].losses)
     found.append(compare(gap.share, "==", scale * taken[0] / (held - 0.2), "share of the gap"))
     found.append(compare(gap.error or 0.0, "==", scale * taken[1] / (held - 0.2), "its error"))
     ridge, chooses = DropoutRidge(0.1), DropoutRidgeCV()
-    found.append(same((told.apply(ridge), ridge.drop), ([], 0.3), "an estimator", scale))
-    found.append(same((told.apply(chooses), list(chooses.drops or [])), ([], [0.3]), "one that chooses", scale))
+    found.append(same((told.apply(ridge), ridge.drop), ([], 0.3), "an estimator"))
+    found.append(same((told.apply(chooses), list(chooses.drops or [])), ([], [0.3]), "one that chooses"))
     found.append(refuses(lambda: told.apply(3), "module must be an nn.Module, got int"))
     net = nn.ModuleDict({name: nn.Dropout(0.5) for name in ("one", "two", "three")})
-    found.append(same(told.apply(net), ["four"], "sites that are not there", scale))
+    found.append(same(told.apply(net), ["four"], "sites that are not there"))
     rates = [net[name].p for name in ("one", "two", "three")]
     found.append(compare(rates, "==", scale * tensor([told.rates[name] for name in ("one", "two", "three")]), "set"))
     owner = nn.Module()
@@ -325,16 +325,15 @@ def told_answers(scale: float) -> list[Comparison]:
             (set_rates(owner, {"x": 0.1, "y": 0.2}, {"x": 0.5, "y": 0.5}), owner.drop_a),
             (["y"], 0.1),
             "two calls share",
-            scale,
         )
     )
     owner.drop_a, owner.drop_b = 0.5, 0.5  # type: ignore[assignment]
-    found.append(same(set_rates(owner, {"x": 0.1}, {"x": 0.5}), ["x"], "two attributes", scale))
+    found.append(same(set_rates(owner, {"x": 0.1}, {"x": 0.5}), ["x"], "two attributes"))
     for steps, fit, looks, tail in (
         (20, Fit(looks=4), [5, 10, 15, 20], []),
         (3, Fit(looks=4), [1, 2, 3], []),
         (200, Fit(looks=2, stop="last", tail=4), [100, 185, 190, 195, 200], [185, 190, 195, 200]),
         (200, Fit(looks=2, stop="last", tail=1), [100, 200], [200]),
     ):
-        found.append(same((fit.look_steps(steps), fit.tail_steps(steps)), (looks, tail), f"looks of {steps}", scale))
+        found.append(same((fit.look_steps(steps), fit.tail_steps(steps)), (looks, tail), f"looks of {steps}"))
     return found

@@ -83,7 +83,7 @@ def _tall(scale: float) -> list[Comparison]:
     found += _orthonormal(_by_some_rows(near, 1 / 400, near.norm(dim=0) / 20), near, "some rows", scale)
     copies = X.clone()
     copies[:, 2] = X[:, 0]
-    found.append(same(_by_some_rows(copies, 1 / 400, torch.ones(3).double()), None, "no pivot", scale))
+    found.append(same(_by_some_rows(copies, 1 / 400, torch.ones(3).double()), None, "no pivot"))
     wanted = (512 + 4 * 400**0.25) if BLOCK < 400 else 400 + 4 * 400**0.25
     found.append(compare(moment_rounding(X), "==", scale * wanted * EPS / 2 * 3, "rounding of a moment"))
     return found
@@ -102,13 +102,13 @@ def _ranks(scale: float) -> list[Comparison]:
         kept = _different(given)
         found.append(same(len(kept), count, f"different, {name}", scale))
         wanted = sorted({row.tobytes() for row in given})
-        found.append(same(sorted(row.tobytes() for row in kept), wanted, f"which, {name}", scale))
+        found.append(same(sorted(row.tobytes() for row in kept), wanted, f"which, {name}"))
     X = (64 * normal(2, 40, 3)).round()  # whole numbers: their sums are exact
     wide = torch.cat([X, 4 * X[:, :1], -0.5 * X[:, 1:2], torch.zeros(40, 1).double(), X[:, :1] + X[:, 1:2]], 1)
     found.append(same(distinct(wide), 4, "distinct columns", scale))
     found.append(same(proved_rank(wide), 3, "proved rank", scale))
     few = X[[0, 1] * 20]
-    found.append(same((proved_rank(few), proved_rank(X)), (2, 3), "repeated rows", scale))
+    found.append(same((proved_rank(few), proved_rank(X)), (2, 3), "repeated rows"))
     weights = torch.zeros(40).double()
     weights[:2] = 1
     found.append(same(proved_rank(X, weights), 2, "rows of no weight", scale))
@@ -229,7 +229,7 @@ def _layers(scale: float) -> list[Comparison]:
         (_, *more), _ = watched(
             module, lambda: module.part(inputs), lambda *_, o=left_out: lambda x: x if o else None, skips={"part": 0.5}
         )
-        found.append(same(more, ["more"], f"what else it returns, left out {left_out}", scale))
+        found.append(same(more, ["more"], f"what else it returns, left out {left_out}"))
     query, key, value = normal(1, 1, 3, 2), normal(2, 1, 4, 2), normal(3, 1, 4, 2)
     attend = nn.functional.scaled_dot_product_attention
     truth = attend(query, key, value)
@@ -241,7 +241,7 @@ def _layers(scale: float) -> list[Comparison]:
     ):
         told, trace = watched(holder, call, lambda *_: 0.0)
         found.append(compare(told, "==", scale * truth, "attention switched off"))
-        found.append(same([(c.rate, c.applied) for c in trace.calls], [(0.5, False)], "its rate", scale))
+        found.append(same([(c.rate, c.applied) for c in trace.calls], [(0.5, False)], "its rate"))
     return found
 
 
@@ -272,7 +272,7 @@ def _moments(scale: float) -> list[Comparison]:
         found.append(compare(covariance[0].diagonal(), "==", scale * single[0], f"diagonal at {r}"))
     live = torch.ones(1, 2, 2).double().requires_grad_()
     slopes = torch.autograd.grad(rectified(tensor([[0.3, 0.3]]), live)[1].sum(), live)[0]
-    found.append(same(bool(torch.isfinite(slopes).all()), True, "slopes of equal units", scale))
+    found.append(same(bool(torch.isfinite(slopes).all()), True, "slopes of equal units"))
     for parts in (1, 2, 4):
         calls: list[int] = []
 
@@ -282,7 +282,7 @@ def _moments(scale: float) -> list[Comparison]:
 
         kept = _once(outcomes)
         again = [list(kept()), list(kept())]
-        found.append(same(again, [list(range(parts))] * 2, f"a mixture of {parts} parts, twice", scale))
+        found.append(same(again, [list(range(parts))] * 2, f"a mixture of {parts} parts, twice"))
         found.append(same(len(calls), 1 if parts == 1 else 3, "how often it is computed", scale))
     return found
 
@@ -293,11 +293,9 @@ def _drawn(scale: float) -> list[Comparison]:
     reference = Estimate(tensor(2.0), tensor(1.5), tensor(2.7), "drawn", 7, 0.99)
     told = Approximation(tensor(2.5), "exact", 3).checked(reference)
     words = "second order (exact); Monte Carlo says 2 +- 0.6, so its error is +0.5 = +25.0%"
-    found.append(same((told.method, told.cost, float(told.lower)), (words, 10, 1.5), "second order, checked", scale))
+    found.append(same((told.method, told.cost, float(told.lower)), (words, 10, 1.5), "second order, checked"))
     plain = Approximation(tensor(2.5), "exact", 3).unchecked()
-    found.append(
-        same((plain.method, plain.confidence), ("second order (exact), error not measured", 0.0), "not", scale)
-    )
+    found.append(same((plain.method, plain.confidence), ("second order (exact), error not measured", 0.0), "not"))
     states = tensor([[1.0, 2.0, 0.0], [0.5, 0.0, 1.0], [1.0, 1.0, 1.0], [2.0, 0.0, 3.0]])
     weight, bias = normal(1, 2, 3), normal(2, 2)
     stages = {
@@ -322,7 +320,7 @@ def _drawn(scale: float) -> list[Comparison]:
     truth = penalty(net, data, law, Enumerate()).value
     for samples in (40, 400):
         drawn = penalty(net, data, law, MonteCarlo(samples))
-        found.append(same("last layer integrated" in drawn.method, True, f"how, {samples}", scale))
+        found.append(same("last layer integrated" in drawn.method, True, f"how, {samples}"))
         found.append(compare(drawn.lower, "<=", scale * truth, f"from below, {samples}"))
         found.append(compare(drawn.upper, ">=", truth / scale**9, f"from above, {samples}"))
     found.append(compare(float(drawn.upper - drawn.lower), "<=", float(truth), "narrow"))
@@ -396,9 +394,9 @@ def _tables(scale: float) -> list[Comparison]:
     found.append(
         compare(strengths.level(plain, weighted, 10.0, 5), "==", scale * (0.075 * weighted + 0.05 * plain), "level")
     )
-    found.append(same((strengths.columns, Strengths(7).columns, Strengths(8).columns), (8, 8, 16), "lanes", scale))
+    found.append(same((strengths.columns, Strengths(7).columns, Strengths(8).columns), (8, 8, 16), "lanes"))
     half = strengths.scaled(2.0)
-    found.append(same((half.weighted, half.ridge, half.expected), (0.025, 0.2, 0.7), "other units", scale))
+    found.append(same((half.weighted, half.ridge, half.expected), (0.025, 0.2, 0.7), "other units"))
     squares_of = tensor([1.0, 2.0, 3.0, 4.0]).numpy()
     found.append(
         compare(strengths.own(squares_of, 2 * squares_of), "==", scale * (0.4 * 6 + 0.05 * 12 + 1.5 * 4), "own")
@@ -416,6 +414,6 @@ def _tables(scale: float) -> list[Comparison]:
                 kept = pairs[int(row)]
                 agrees = columns[real].tolist() == (kept[0] + 1).tolist() and values[real].tolist() == kept[1].tolist()
                 seen.append((int(row), agrees, int(count) == len(kept[0]), float(values[~real].abs().sum())))
-        found.append(same(sorted(seen), [(row, True, True, 0.0) for row in (0, 2, 3, 4, 5)], f"rows, {memory}", scale))
-        found.append(same(buckets.empty.tolist(), [1], "rows without ratings", scale))
+        found.append(same(sorted(seen), [(row, True, True, 0.0) for row in (0, 2, 3, 4, 5)], f"rows, {memory}"))
+        found.append(same(buckets.empty.tolist(), [1], "rows without ratings"))
     return found

@@ -53,7 +53,7 @@ def _optima(scale: float) -> list[Comparison]:
     told = certify(Autoencoder(normal(3, 3, 4)), moments(1, 3, 3), law)
     untied = optimum(TwoLayerLinear, moments(1, 3, 3), law)
     found.append(compare(told.bound, "==", scale * untied.bound, "tied networks are among the untied ones"))
-    found.append(same(told.claim, untied.claim, "and say so", scale))
+    found.append(same(told.claim, untied.claim, "and say so"))
     targets = normal(5, 12, 2)
     net = ReLUNet([normal(6, 4, 3), normal(7, 3, 4), normal(8, 2, 3)])
     rates = Bernoulli(torch.linspace(0.1, 0.5, 10).double(), 10)
@@ -76,10 +76,10 @@ def _optima(scale: float) -> list[Comparison]:
         (1.0, 0.5, "nothing proves that no other weights gain up to 0.5; `optimum` says whether a network does"),
     ):
         one = Certificate(objective, bound, "droptics-any-law", 1.0)
-        found.append(same(one.reason, words, f"reason, {bound}", scale))
-        found.append(same(one.certified, words is None, f"certified, {bound}", scale))
+        found.append(same(one.reason, words, f"reason, {bound}"))
+        found.append(same(one.certified, words is None, f"certified, {bound}"))
     windows = action(SlidingBlock.matching(0.3, 8, 3))
-    found.append(same((windows.least_rate, float(windows.nuclear)), (0.0, 0.0), "windows have no rate", scale))
+    found.append(same((windows.least_rate, float(windows.nuclear)), (0.0, 0.0), "windows have no rate"))
     found.append(refuses(lambda: optimum(ReLUNet, even, law), "no optimum is known for ReLUNet; families with one: A"))
     return found
 

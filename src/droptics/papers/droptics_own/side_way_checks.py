@@ -100,7 +100,7 @@ def _summed(scale: float) -> list[Comparison]:
     for mine, wanted, name in zip(there, here, ("mean", "second moment"), strict=True):
         found.append(compare(mine, "==", scale * wanted, f"{name} on a device"))
     # halves of 4 * 2 and 3 * 2 * 2 outcomes in a list of 32
-    found.append(same(steps, [32.0, 64.0, 96.0], "its work, unit by unit", scale))
+    found.append(same(steps, [32.0, 64.0, 96.0], "its work, unit by unit"))
     found.append(compare(device.device_bytes(7), "==", scale * 212, "bytes of an outcome"))
     listed = Discrete(tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [2.0, 1.0, 0.0]]), tensor([0.2, 0.3, 0.5]))
     deep = [Stage(listed, normal(3, 4, 3), normal(4, 4)), Stage(Coins(*_ones(4, 0.4)), normal(5, 2, 4), normal(6, 2))]
@@ -184,7 +184,7 @@ def _bounded(scale: float) -> list[Comparison]:
             found.append(compare(_slope(told.value, head, way), "==", scale * rise, name, 1e-6))
             found.append(compare(told.lower, "<=", exact, f"from below, {name}", 1e-12))
             found.append(compare(told.upper, ">=", exact, f"from above, {name}", 1e-12))
-            found.append(same("written out" in told.method, condition > 0, f"its words, {name}", scale))
+            found.append(same("written out" in told.method, condition > 0, f"its words, {name}"))
     many, way = linear_head(5, 6, 5).requires_grad_(True), normal(6, 5, 6)  # the others share a lower bound
     wide, apart = LastLayer.of(torch.nn.Sequential(many)), Sample(2 * data.inputs[:2], torch.arange(2))
     for condition in (0, 2):
@@ -252,9 +252,7 @@ def _hidden(scale: float) -> list[Comparison]:
         compare(torch.func.vmap(drawn)(many), "==", scale * torch.stack([drawn(U) for U in many]), "draws, hidden")
     )
     empty = torch.zeros(3, 0).double()
-    found.append(
-        same((shrink(empty, 0.3, 2).shape, shrink(empty, 0.3, 2).dtype), (empty.shape, empty.dtype), "", scale)
-    )
+    found.append(same((shrink(empty, 0.3, 2).shape, shrink(empty, 0.3, 2).dtype), (empty.shape, empty.dtype), ""))
     tilted = torch.diag(tensor([1.0, 1e-12, 1e-24])) @ _positive(3) @ torch.diag(tensor([1.0, 1e-12, 1e-24]))
     eigen, vectors = psd_eigen(tilted)
     # of a graded matrix the product of the values is the determinant, to all digits
@@ -325,7 +323,7 @@ def _points(scale: float) -> list[Comparison]:
     certificate = certify(best_model.model, data, law)
     found.append(compare(certificate.objective, "==", scale * best_model.objective, "a certificate"))
     found.append(compare(certificate.bound, "==", scale * best_model.objective, "its bound", 1e-8))
-    found.append(same(certificate.certified, True, "certified", scale))
+    found.append(same(certificate.certified, True, "certified"))
     assert isinstance(best_model.model, TwoLayerLinear)
     worse = TwoLayerLinear(best_model.model.U, 1.1 * best_model.model.V)
     above = certify(worse, data, law)
@@ -333,5 +331,5 @@ def _points(scale: float) -> list[Comparison]:
     plain = simplex(5, 9) @ (data.targets - hidden @ worse.U.mT).square().sum(1)
     own = float(plain + 3 / 7 * (worse.U.square().sum(0) * (simplex(5, 9) @ hidden.square())).sum())
     found.append(compare(above.gap, "==", scale * (own - best_model.objective), "how far above", 1e-7))
-    found.append(same(above.certified, False, "not certified", scale))
+    found.append(same(above.certified, False, "not certified"))
     return found
