@@ -118,16 +118,20 @@ def _mixture(scale: float) -> list[Comparison]:
     """Of 21 mixtures of two bounds the one with the largest least value, which need not move the values most."""
     found: list[Comparison] = []
     law = Discrete(tensor([[1.0, 0, 2], [0, 1, 1], [2, 1, 0]]), tensor([0.2, 0.3, 0.5]))
-    for seed, plain, nuclear in ((1, 0.5, 0.2), (2, 0.1, 0.6), (3, 2.0, 0.05), (4, 0.0, 0.3)):
+    cases = ((1, 0.5, 0.2), (2, 0.1, 0.6), (3, 2.0, 0.05), (4, 0.0, 0.3), (None, 0.615, 0.3), (None, 2.2, 1.1))
+    for seed, plain, nuclear in cases:
         acting = AnyLaw(law)
         acting.__dict__["_strengths"] = (plain, nuclear)  # what it holds once it is known
-        values = uniform(seed, 3).sort(descending=True).values * 3
-        best = -math.inf
+        values = tensor([2.5, 1.5, 0.5]) if seed is None else uniform(seed, 3).sort(descending=True).values * 3
+        least = []
         for w in range(21):
             # ||v - x||^2 + p ||x||^2 + q (sum x)^2 over x >= 0, as least squares
             p, q = (1 - w / 20) * plain, w / 20 * nuclear
             rows = np.vstack([np.eye(3), math.sqrt(p) * np.eye(3), np.full((1, 3), math.sqrt(q))])
-            best = max(best, nnls(rows, np.concatenate([values.numpy(), np.zeros(4)]))[1] ** 2)
+            least.append(nnls(rows, np.concatenate([values.numpy(), np.zeros(4)]))[1] ** 2)
+        best = max(least)
+        if seed is None:
+            found.append(compare(best, ">", max(least[0], least[-1]), f"both bounds count, {plain}", precision=1e-6))
         kept, cost = acting.shrink(values)
         rest = torch.cat([kept, torch.zeros(3 - len(kept)).double()])
         found.append(compare(float((values - rest).square().sum()) + cost, "==", scale * best, f"mixture {seed}"))

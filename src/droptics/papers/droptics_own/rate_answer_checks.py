@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -264,6 +265,20 @@ def _undivided(slopes: Tensor, scale: float) -> list[Comparison]:
     return found
 
 
+def _rows_of(told: Rates, scan: Sequence[Trained]) -> list[Comparison]:
+    """Rows of the tables of an answer, from the losses it is made of."""
+    rows = [" ".join(re.findall(r"[^\s\u2502\u2503|]+", line)) for line in str(told).splitlines()]
+    wanted = ["0.9 diverged - yes - -"]
+    for rate, one in zip((0.05, 0.3, 0.8), scan, strict=True):
+        gap = _gain(one.losses, scan[1].losses)
+        apart = "best no" if rate == 0.3 else f"{gap[0]:+.3g} \u00b1 {gap[1]:.2g} yes"
+        wanted.append(f"{rate:g} {float(one.losses.mean()):.4g} {apart} 0.2 4, -")
+    for site in told.sites:
+        effect = f"{site.effect:+.3g} \u00b1 {site.error:.2g}"
+        wanted.append(f"{site.name} dropout 0.5 {told.rates[site.name]:.3g} {site.verdict} {effect}")
+    return [same(row in rows, True, f"a row: {row}") for row in wanted]
+
+
 def told_answers(scale: float) -> list[Comparison]:
     """Answers as dictionaries, JSON, files and words hold what they are made of, and are put into modules."""
     found: list[Comparison] = []
@@ -306,6 +321,7 @@ def told_answers(scale: float) -> list[Comparison]:
         ", 3 of them from an earlier run",
     ):
         found.append(same(words in text, True, f"in words: {words[:40]}"))
+    found += _rows_of(told, scan)
     held = scan[0].losses.mean()
     taken = _gain(scan[0].losses, scan[1].losses)
     found.append(compare(gap.share, "==", scale * taken[0] / (held - 0.2), "share of the gap"))

@@ -32,7 +32,7 @@ from droptics.recommenders.device import Table
 from droptics.recommenders.partitioned import _descended, _descent, _direction
 from droptics.recommenders.ratings import Compressed
 from droptics.recommenders.tiles import padded, solve_upper
-from droptics.spectra import action
+from droptics.spectra import Action, action
 from droptics.spectra.coordinates import whiten
 
 EPS = torch.finfo(torch.float64).eps
@@ -164,7 +164,14 @@ def _decomposed(scale: float) -> list[Comparison]:
     acting, spectrum = action(Bernoulli(rates, 3)), tensor([2.0, 1.0, 0.5])
     beta = 1 / ((1 - rates) / rates).sum()
     found.append(compare(acting.envelope(spectrum), "==", scale * beta * 3.5**2, "envelope of unequal rates"))
-    U = normal(4, 5, 3)
+    for spread in ((1.0, 1.0, 1.0), (3.0, 1.0, 0.2), (2.0, 1.9, 0.1)):
+        found += _tied_factors(acting, rates, normal(4, 5, 3) * tensor(spread), scale)
+    return found
+
+
+def _tied_factors(acting: Action, rates: Tensor, U: Tensor, scale: float) -> list[Comparison]:
+    """Tied factors that are equalized, beside all rotations of them."""
+    found: list[Comparison] = []
     turned = acting.equalize_tied(U)
     found.append(compare(turned @ turned.mT, "==", scale * U @ U.mT, "tied factors keep their map"))
     cost = (rates / (1 - rates) * turned.square().sum(0) ** 2).sum()

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from droptics.evidence.claims import Comparison
-from droptics.files.pages import ENCODINGS, WIDTHS, _Headers, check_column, check_pages
+from droptics.files.pages import WIDTHS, _Headers, check_column, check_pages
 from droptics.papers.droptics_own.telling import refuses, same
 
 HERE = Path("here")
@@ -124,7 +124,8 @@ def columns(scale: float) -> list[Comparison]:
         "its place after": (one, {"rows": 3, "dictionary": 400}),
         "an index": (index + two, {"rows": 4}),
         "packed": (_page(0, 300, 24, first(3)), {"rows": 3, "compression": "SNAPPY"}),
-        "every encoding": (b"".join(_page(0, 8, 8, first(1, code)) for code in sorted(ENCODINGS)), {"rows": 8}),
+        # all of the format but 1, which it never had, and 7, strings by their prefixes
+        "every encoding": (b"".join(_page(0, 8, 8, first(1, code)) for code in (0, 2, 3, 4, 5, 6, 8, 9)), {"rows": 8}),
     }
     bad: dict[str, tuple[bytes, dict[str, Any], str]] = {
         "too few": (one, {"rows": 4}, "reaches out of its column"),
@@ -137,6 +138,7 @@ def columns(scale: float) -> list[Comparison]:
         "below zero": (_page(0, -1, 24, first(3)), {"rows": 3, "compression": "GZIP"}, "unpacks to -1 bytes"),
         "a bomb": (_page(0, 2**28 + 1, 24, first(3)), {"rows": 3, "compression": "GZIP"}, "refused as a bomb"),
         "prefixes": (_page(0, 24, 24, first(3, 7)), {"rows": 3}, "the encoding 7 is not read"),
+        "an encoding that is none": (_page(0, 24, 24, first(3, 10)), {"rows": 3}, "the encoding 10 is not read"),
         "no values": (_page(0, 24, 24, first(0)), {"rows": 3}, "a page of 0 values"),
         "levels": (_page(3, 24, 24, second(3, 0, (10, 15))), {"rows": 3}, "levels of 25 bytes"),
         "first levels": (_page(3, 24, 24, second(3, 0, (-1, 0))), {"rows": 3}, "a page of 3 values"),
