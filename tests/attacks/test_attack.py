@@ -118,6 +118,8 @@ def test_two_classes_are_the_binary_problem() -> None:
         torch.testing.assert_close(binary(scores, ones), multi(pair, torch.ones(17, dtype=torch.long)))
     torch.testing.assert_close(Margin()(scores, ones), Margin()(pair, torch.ones(17, dtype=torch.long)))
     torch.testing.assert_close(Reflected(Margin())(scores, ones), Margin()(scores, ones))
+    three, right = torch.tensor([[3.0, 1.0, 2.5], [0.0, 4.0, -1.0]]), torch.tensor([0, 2])
+    assert Margin()(three, right).tolist() == [-0.5, 5.0]  # the largest wrong output less the right one
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,11 @@ def test_examples_wrong_from_the_start_are_counted_apart():
     result = robust_accuracy(net, Sample(data.inputs, targets), THREAT, SHORT[:1])
     assert int((result.found_by == -1).sum()) == 7
     assert float(result.clean) == pytest.approx(53 / 60)
+    held = net(result.inputs).argmax(1) == targets
+    assert 0 < int(held.sum()) < 53
+    assert float(result.robust) == pytest.approx(int(held.sum()) / 60)
+    accuracies = [result.to_dict()[f"{name}_accuracy"]["value"] for name in ("clean", "robust")]
+    assert accuracies == pytest.approx([53 / 60, int(held.sum()) / 60])
     assert torch.equal(result.inputs[:7], data.inputs[:7])
 
 

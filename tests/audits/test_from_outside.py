@@ -104,11 +104,13 @@ def test_lightning_callback_logs_per_epoch():
     network = regression_net()
     network.log_dict = logged.append
     callback = lightning_callback(regression_data(), every=2, draws=2)
-    for epoch in range(4):
+    for epoch, told in enumerate((0, 1, 1, 2)):  # they count from zero
         callback.on_train_epoch_end(types.SimpleNamespace(current_epoch=epoch), network)
-    assert len(logged) == 2
+        assert len(logged) == told
     assert 0 < logged[0]["dropout/2/penalty_share"] < 1
     assert set(logged[0]) == set(audit_numbers(callback.last))
+    assert logged[-1]["dropout/training_loss"] == callback.last.training_loss.value
+    assert logged[-1]["dropout/clean_loss"] == callback.last.clean_loss < logged[-1]["dropout/training_loss"]
 
 
 def test_huggingface_callback_appends_to_the_log_history():
@@ -117,6 +119,10 @@ def test_huggingface_callback_appends_to_the_log_history():
     callback = huggingface_callback(regression_data(), draws=2, log=seen.append)
     callback.on_epoch_end(None, state, None, model=regression_net())
     assert state.log_history[0]["dropout/2/coadaptation"] == seen[0]["dropout/2/coadaptation"]
+    callback = huggingface_callback(regression_data(), every=2, draws=2, log=seen.append)
+    for epoch, told in ((1.0, 1), (2.0, 2), (3.0, 2), (4.0, 3)):
+        callback.on_epoch_end(None, types.SimpleNamespace(**{**vars(state), "epoch": epoch}), None, regression_net())
+        assert len(seen) == told
 
 
 def _shard(rank, folder):

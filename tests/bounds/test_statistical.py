@@ -600,6 +600,7 @@ def test_lazy_width_is_the_least_fixed_point(margin, steps, inputs, rate):
     assert setting.radius == pytest.approx(c, rel=1e-12)
     assert setting.strength == pytest.approx(lam, rel=1e-9)
     assert m == pytest.approx(2401 * margin**-6 * lam**2, rel=1e-9)
+    assert setting.drift == pytest.approx(3.5 * lam / (margin * math.sqrt(m)), rel=1e-9)
     smaller = bounds.lazy_setting(margin, steps, inputs, step_size=rate, width=0.9 * m)
     assert smaller.width < smaller.needed_width
     learning = bounds.lazy(margin=margin, steps=steps, inputs=inputs, drop=0.0, step_size=rate)
