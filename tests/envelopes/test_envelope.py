@@ -10,7 +10,7 @@ from droptics.data import Entries, Moments
 from droptics.envelopes import envelope, induced
 from droptics.errors import NoClosedForm
 from droptics.masks import Bernoulli, Block, Gaussian, SlidingBlock
-from droptics.models import Autoencoder, Factorization, LastLayer, ReLUNet, TwoLayerLinear
+from droptics.models import Autoencoder, Connections, Factorization, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.norms import weighted_trace
 from droptics.penalties import penalty, risk
 from droptics.spectra.coordinates import whiten
@@ -164,3 +164,11 @@ def test_masks_and_data_that_do_not_fit_the_model_are_refused(question):
         question(model, sample(features=3), masks)
     with pytest.raises(ValueError, match="data have 2 outputs but the model has 3"):
         question(model, sample(outputs=2), masks)
+
+
+def test_the_envelope_of_dropped_connections_counts_units_not_weights():
+    """Weights of one hidden unit fall one by one: (lambda / width) || W diag(E x_i^2)^(1/2) ||_*^2."""
+    data, model = sample(2, 4), Connections(normal(2, 3), normal(4, 3, seed=1))
+    sizes = data.inputs.square().mean(0).sqrt()
+    wanted = 0.25 / 0.75 / 3 * torch.linalg.svdvals(model.matrix() * sizes).sum() ** 2
+    close(envelope(model, data, Bernoulli(0.25, 12)).value, wanted, 1e-10)

@@ -251,6 +251,20 @@ def test_spurious_minimum_of_a_deep_network(strength: float) -> None:
         close(end.fun, found.objective, 1e-8)
 
 
+def test_a_step_of_a_portrait_is_the_printed_one():
+    """u - size keep (grad of E (y - sum z u^2 x)^2) / 2, with the mask that the seed draws."""
+    data, starts = Moments.of_map(torch.tensor([[0.75]]).double()), torch.tensor([[1.2, 0.4], [-0.3, 0.8]]).double()
+    rates = torch.tensor([0.5, 0.2]).double()
+    masks = Bernoulli(rates, 2)
+    path = landscapes.portrait(data, masks, starts, resolution=3, steps=1, step_size=0.05, seed=4).trajectories
+    z = masks.multipliers(2, torch.Generator().manual_seed(4))
+    leaf = starts.clone().requires_grad_()
+    error = ((z * leaf.square()).sum(1) - 0.75).square().sum()
+    (slope,) = torch.autograd.grad(error, leaf)
+    close(path[:, 0], starts, 1e-15)
+    close(path[:, 1], starts - 0.05 * (1 - rates) * slope / 2, 1e-12)
+
+
 def test_portrait_and_picture() -> None:
     data, masks = Moments.of_map(torch.tensor([[2.0]], dtype=torch.float64)), Bernoulli(1 / 3, 2)
     view = landscapes.portrait(data, masks, resolution=21, steps=600)

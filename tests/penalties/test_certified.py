@@ -303,6 +303,7 @@ def test_the_table_of_methods() -> None:
     assert best_method(head(3, 40, 0.1), labeled(40, 3), many, ENTROPY) == Certified()
     assert best_method(head(2, 40, 0.1), labeled(40, 2), many, ENTROPY) == ClosedForm()
     assert best_method(head(1, 40, 0.1), signed(40), many, Logistic()) == ClosedForm()
+    assert best_method(head(1, 40, 1e6), signed(40), many, Logistic()) == Certified()  # margins spread too far
     deep = DeepLinear([normal(40, 4), normal(3, 40)])
     assert isinstance(best_method(deep, labeled(4, 3), many, ENTROPY), MonteCarlo)
     assert has_closed_form(head(2, 6, 1.0), few, ENTROPY)

@@ -98,3 +98,16 @@ def test_a_control_that_runs_against_the_outputs_has_a_negative_weight():
     torch.testing.assert_close(found.control, weight * along, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(found.known, weight**2 * variance, rtol=1e-9, atol=1e-12)
     assert found.words == f"control: slopes x {float(weight):.2f}"
+
+
+def test_the_covariance_of_drawn_masks_is_unbiased():
+    """The mean over many seeds of four masks each, against all masks; the factor is that of the sample variance."""
+    net = ReLUNet([normal(3, 2), normal(2, 3, seed=1)])
+    inputs, law = normal(2, 2, seed=2), Product([Bernoulli(0.5, 2), Bernoulli(0.3, 3)])
+    exact = predictive(net, inputs, law).covariance.value
+    found = torch.stack(
+        [predictive(net, inputs, law, MonteCarlo(4, seed=seed)).covariance.value for seed in range(400)]
+    )
+    error = found.std(0) / 20
+    assert bool(((found.mean(0) - exact).abs() <= 4 * error).all())
+    assert float((error / exact.abs()).min()) < 0.05  # a missing 4 / 3 would show

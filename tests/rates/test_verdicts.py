@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from droptics.rates.points import gap_of
+from droptics.rates.running import Trained
 from droptics.rates.verdicts import alike, compare, judge
 
 GRID = (0.0, 0.1, 0.3, 0.5)
@@ -78,3 +80,14 @@ def test_seeds_that_disagree_widen_the_error():
 
 def test_alike_are_those_that_are_not_told_apart():
     assert alike(losses(0.3, 0.0001, 0.0, 0.2), 2) == [False, True, True, False]
+
+
+def test_the_share_of_the_gap_is_what_the_best_rate_takes_of_it():
+    """Losses 2 at the lowest rate and 1.6 at the best, training loss 1.5: four fifths of a half."""
+    around = torch.linspace(-0.01, 0.01, 40).double()[None]
+    trained = [Trained(2 + around, (1.5,), (3,)), Trained(1.6 + around, (1.55,), (3,))]
+    found = gap_of(trained, 1)
+    assert found.training_loss == pytest.approx(1.5)
+    assert found.validation_loss == pytest.approx(2.0)
+    assert found.share == pytest.approx(0.8)
+    assert found.error == pytest.approx(0, abs=1e-9)  # the differences are alike
