@@ -91,3 +91,10 @@ def test_refusals():
 @pytest.mark.parametrize("model", [DropoutRegressor(hidden=(4,), epochs=30), DropoutClassifier(hidden=(4,), epochs=30)])
 def test_scikit_learn_accepts_them(model):
     check_estimator(model)
+
+
+def test_predictions_follow_the_units_of_the_targets():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.sin(X[:, 0]) + X[:, 1] + 2
+    plain, scaled = (DropoutRegressor((4,), 0.2, 0.5, epochs=4, seed=1).fit(X, one) for one in (y, 10 * y - 3))
+    assert np.allclose(scaled.predict(X), 10 * plain.predict(X) - 3, rtol=1e-6, atol=1e-6)
