@@ -92,3 +92,13 @@ def test_refusals():
         calibration(one, normal(4), 1.0)
     with pytest.raises(ValueError, match="no noise to fit"):
         fit_noise(one, one.mean.value)
+
+
+def test_coverage_counts_what_lies_inside_the_intervals():
+    model = ReLUNet([normal(4, 3), normal(1, 4, seed=1)])
+    found = predictive(model, normal(60, 3, seed=2), Bernoulli(0.3, 7))
+    targets = 3 * normal(60, 1, seed=3)
+    judged = calibration(found, targets, 0.7, (0.3, 0.8))
+    for level, share in zip((0.3, 0.8), judged.coverage, strict=True):
+        low, high = found.interval(level, 0.7)
+        assert share == pytest.approx(float(((low <= targets) & (targets <= high)).double().mean()))
