@@ -16,17 +16,28 @@ from torch import Tensor
 
 from droptics.data import Sample
 from droptics.equalization import rescale
-from droptics.evidence.claims import Comparison, Relation, compare
+from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli
 from droptics.models import ReLUNet
-from droptics.papers.helmbold2017 import networks
-from droptics.papers.instances import normal, tensor, uniform
+from droptics.papers.helmbold2017 import networks, unit_types
+from droptics.papers.instances import coin_masks, normal, tensor, uniform
 from droptics.penalties import Enumerate, criterion, penalty, risk
 
 
 def exact(model: ReLUNet, sample: Sample, drop: float = 0.5) -> Tensor:
     """J_D by the exact routine."""
     return criterion(model, sample, Bernoulli(drop, model.units)).value
+
+
+def by_masks(model: ReLUNet, sample: Sample, drop: float) -> float:
+    """J_D summed over all masks of inputs and hidden units, the network written out."""
+    total = 0.0
+    for kept, chance in coin_masks([drop] * model.units):
+        value, masks = sample.inputs, (kept / (1 - drop)).split([weight.shape[1] for weight in model.weights])
+        for i, (weight, bias, mask) in enumerate(zip(model.weights, model.biases, masks, strict=True)):
+            value = (torch.relu(value) if i else value) * mask @ weight.mT + bias
+        total += chance * float((value - sample.targets).square().sum(-1).mean())
+    return total
 
 
 def random_net(seed: int, sizes: Sequence[int], positive: bool = False) -> ReLUNet:
@@ -51,15 +62,21 @@ def worked_example(printed: float) -> list[Comparison]:
 
 
 def mixture(share: float) -> list[Comparison]:
-    """J_D is linear in the distribution: P_(x,y) is half of each example."""
-    model, x = random_net(1, (3, 2, 1)), normal(2, 3)
-    both = exact(model, networks.two_points(x, 1.3), 0.4)
-    parts = [exact(model, networks.one_point(v, y), 0.4) for v, y in ((x, 1.3), (0 * x, 0.0))]
-    return [compare(both, "==", share * parts[0] + (1 - share) * parts[1], "criterion")]
+    """J_D is linear in the distribution: P_(x,y) is half of each example, here by all masks one by one."""
+    found = []
+    for seed, sizes, y, drop in ((1, (3, 2, 1), 1.3, 0.4), (2, (2, 3, 1), -0.7, 0.5), (3, (2, 2, 2, 1), 2.0, 0.7)):
+        model, x = random_net(seed, sizes), normal(seed + 1, sizes[0])
+        both = exact(model, networks.two_points(x, y), drop)
+        parts = [by_masks(model, Sample(v[None], tensor([[t]])), drop) for v, t in ((x, y), (0 * x, 0.0))]
+        found.append(compare(both, "==", share * parts[0] + (1 - share) * parts[1], f"criterion, sizes {sizes}"))
+    return found
 
 
 def rescaled_inputs(inverse: bool, shift: float = 0.0) -> list[Comparison]:
-    """X -> A x with W_1 -> W_1 A^-1 (diagonal, signed) changes nothing."""
+    """X -> A x with W_1 -> W_1 A^-1 (diagonal, signed) changes nothing; dropout by all masks one by one.
+
+    Least criteria and the largest risk of their minimizers, the aversion, of one input by all types of units.
+    """
     found = []
     A = tensor([2.0, -0.5, 3.0])
     for seed, sizes in enumerate(((3, 2, 1), (3, 2, 2, 1))):
@@ -69,9 +86,23 @@ def rescaled_inputs(inverse: bool, shift: float = 0.0) -> list[Comparison]:
         other = ReLUNet([first, *model.weights[1:]], model.biases)
         moved = Sample(sample.inputs * A + shift, sample.targets)
         for drop in (0.3, 0.5):
-            found.append(compare(exact(other, moved, drop), "==", exact(model, sample, drop), "criterion"))
-        found.append(compare(risk(other, moved), "==", risk(model, sample), "risk"))
+            found.append(compare(exact(other, moved, drop), "==", by_masks(model, sample, drop), "criterion"))
+        found.append(compare(risk(other, moved), "==", by_masks(model, sample, 0.0), "risk"))
+    data = Sample(tensor([[1.0], [0.4]]), tensor([[1.0], [-0.3]]))
+    for scale in (2.5, -0.6):
+        moved = Sample(scale * data.inputs + shift, data.targets)
+        found += _least_alike(data, moved, 1.0, f"inputs times {scale}")
     return found
+
+
+def _least_alike(data: Sample, other: Sample, factor: float, label: str) -> list[Comparison]:
+    """Least criterion and aversion of two units on `other` are `factor` times those on `data`, one input."""
+    (least, nets), (least_there, nets_there) = (unit_types.one_input_minima(of, 2, 0.4) for of in (data, other))
+    risks, there = (max(by_masks(net, of, 0.0) for net in found) for of, found in ((data, nets), (other, nets_there)))
+    return [
+        compare(least_there, "==", factor * least, f"least criterion, {label}"),
+        compare(there, "==", factor * risks, f"largest risk of its minimizers, {label}", 1e-7),
+    ]
 
 
 def rescaled_layers(grow_bias: bool, swap: bool = False) -> list[Comparison]:
@@ -103,15 +134,20 @@ def rescaled_layers(grow_bias: bool, swap: bool = False) -> list[Comparison]:
 
 
 def rescaled_labels(power: int) -> list[Comparison]:
-    """Labels times c with output weights and bias times c: every criterion times c^2."""
-    model, c = random_net(5, (3, 3, 1)), -1.7
+    """Labels times c with output weights and bias times c: every criterion, by all masks, times c^2; so the aversion.
+
+    Least criteria and the largest risk of their minimizers of one input by all types of units.
+    """
+    found, model = [], random_net(5, (3, 3, 1))
     sample = Sample(normal(6, 4, 3), normal(7, 4, 1))
-    other = ReLUNet([model.weights[0], c * model.weights[1]], [model.biases[0], c * model.biases[1]])
-    moved = Sample(sample.inputs, c * sample.targets)
-    return [
-        compare(exact(other, moved), "==", abs(c) ** power * exact(model, sample), "criterion"),
-        compare(risk(other, moved), "==", abs(c) ** power * risk(model, sample), "risk"),
-    ]
+    data = Sample(tensor([[1.0], [0.4]]), tensor([[1.0], [-0.3]]))
+    for c in (-1.7, 0.6):
+        other = ReLUNet([model.weights[0], c * model.weights[1]], [model.biases[0], c * model.biases[1]])
+        moved, factor = Sample(sample.inputs, c * sample.targets), abs(c) ** power
+        found.append(compare(exact(other, moved), "==", factor * by_masks(model, sample, 0.5), f"criterion, c={c}"))
+        found.append(compare(risk(other, moved), "==", factor * by_masks(model, sample, 0.0), f"risk, c={c}"))
+        found += _least_alike(data, Sample(data.inputs, c * data.targets), factor, f"labels times {c}")
+    return found
 
 
 def first_one(index: Callable[[int], int]) -> list[Comparison]:
@@ -132,7 +168,8 @@ def first_one(index: Callable[[int], int]) -> list[Comparison]:
 def zero_embeddings(ones: int) -> list[Comparison]:
     """One gadget network on every zero-embedding of ((1, 1), 1): t = 1 - (1 - q^ones)/D with D = 1 + qK/(pn).
 
-    Weights on inputs that are zero change no criterion, for networks in general position.
+    Wide ones of bias 1/5 come near 1/10. Weights on inputs that are zero change no criterion, for networks in general
+    position.
     """
     found = []
     for K, n, bias in ((3, 3, 0.0), (3, 6, 0.2), (4, 4, 0.2)):
@@ -142,6 +179,12 @@ def zero_embeddings(ones: int) -> list[Comparison]:
             x = torch.zeros(K).index_fill(0, torch.tensor(pair), 1.0)
             value = exact(net, networks.two_points(x))
             found.append(compare(value, "==", (bias**2 + rest * (1 - bias) ** 2) / 2, f"K={K} n={n}, inputs {pair}"))
+    for K, n in ((3, 300), (4, 800)):
+        net = networks.gadget_network(K, n, 2, bias=0.2)
+        for pair in ((0, 1), (0, K - 1), (K - 2, K - 1)):
+            x = torch.zeros(K).index_fill(0, torch.tensor(pair), 1.0)
+            off = (exact(net, networks.two_points(x)) - 0.1).abs()
+            found.append(compare(off, "<=", K / (2 * n), f"distance to 1/10, K={K} n={n}, inputs {pair}"))
     for seed in range(3):
         net, x = random_net(seed, (2, 3, 1)), normal(seed, 2)
         wide = ReLUNet([torch.cat([net.weights[0], normal(seed + 5, 3, 2)], 1), net.weights[1]], net.biases)
@@ -218,28 +261,47 @@ def gadget_is_not_supermodular() -> list[Comparison]:
 
 
 def mean_output_by_count(model: ReLUNet, drop: float = 0.5) -> Tensor:
-    """psi(l): mean dropout output on x = 1 given l kept inputs (depth 2: hidden masks enter by their mean)."""
-    K = model.input_size
-    values = torch.zeros(K + 1, dtype=torch.float64)
-    for bits in itertools.product((0.0, 1.0), repeat=K):
-        x = tensor(bits)[None] / (1 - drop)
-        values[int(sum(bits))] += float(model.outputs(x)) / math.comb(K, int(sum(bits)))
-    return values
+    """psi(l): mean dropout output on x = 1 over all masks of the hidden units and all that keep l inputs."""
+    K, hidden = model.input_size, model.units - model.input_size
+    masks = torch.cartesian_prod(*[tensor([0.0, 1.0])] * model.units)
+    fired = masks[:, K:].sum(-1)
+    outputs = model.outputs(torch.ones(1, K, dtype=torch.float64), masks[:, None] / (1 - drop))[:, 0, 0]
+    chances = (1 - drop) ** fired * drop ** (hidden - fired)
+    sums = torch.zeros(K + 1, dtype=torch.float64).index_add_(0, masks[:, :K].sum(-1).long(), chances * outputs)
+    return sums / tensor([math.comb(K, kept) for kept in range(K + 1)])
 
 
-def convex_in_count(positive: bool, relation: Relation = ">=") -> list[Comparison]:
-    """Psi is convex in the number of kept inputs for non-negative weights, depth 2."""
+def mean_by_count(power: float) -> list[Comparison]:
+    """Definition 13: over a binomial number of kept inputs psi averages to the mean output, by all masks.
+
+    Psi of gadgets, at rate 1/2, is 0 at 0 and 1/(1 + K/n)^power at all other numbers of inputs: not convex.
+    """
     found = []
-    for seed in range(4):
-        psi = mean_output_by_count(random_net(seed, (5, 4, 1), positive))
-        found.append(compare(psi[2:] - 2 * psi[1:-1] + psi[:-2], relation, 0.0, "second differences"))
+    for seed, sizes, drop in ((1, (4, 3, 1), 0.3), (2, (3, 2, 2, 1), 0.6)):
+        model, K = random_net(seed, sizes), sizes[0]
+        psi = mean_output_by_count(model, drop)
+        chances = tensor([math.comb(K, kept) * (1 - drop) ** kept * drop ** (K - kept) for kept in range(K + 1)])
+        # the criterion falls by twice the mean output when the target rises from -1/2 to 1/2
+        one = torch.ones(1, K, dtype=torch.float64)
+        low, high = (by_masks(model, Sample(one, tensor([[target]])), drop) for target in (-0.5, 0.5))
+        found.append(compare(2 * (chances @ psi), "==", low - high, f"mean output, sizes {sizes}"))
+    for K, n in ((4, 4), (3, 6)):
+        psi = mean_output_by_count(networks.gadget_network(K, n, 2))
+        found.append(compare(psi[0], "==", 0.0, f"gadgets without inputs, K={K} n={n}"))
+        found.append(compare(psi[1:], "==", (1 + K / n) ** -power, f"gadgets, K={K} n={n}"))
+        found.append(compare(psi[2] - 2 * psi[1] + psi[0], "<", 0.0, f"second difference of gadgets, K={K} n={n}"))
     return found
 
 
-def gadget_is_concave() -> list[Comparison]:
-    """Psi of the gadget network."""
-    psi = mean_output_by_count(networks.gadget_network(4, 4, 2))
-    return [compare(psi[2:] - 2 * psi[1:-1] + psi[:-2], ">=", 0.0, "second differences")]
+def convex_in_count(positive: bool) -> list[Comparison]:
+    """Psi is convex in the number of kept inputs for non-negative weights, depths 2 and 3, several rates."""
+    found = []
+    for seed, sizes in ((0, (5, 4, 1)), (1, (5, 4, 1)), (2, (5, 4, 1)), (3, (4, 3, 2, 1)), (4, (4, 3, 2, 1))):
+        for drop in (0.2, 0.5, 0.7):
+            psi = mean_output_by_count(random_net(seed, sizes, positive), drop)
+            second = psi[2:] - 2 * psi[1:-1] + psi[:-2]
+            found.append(compare(second, ">=", 0.0, f"second differences, sizes {sizes}, drop {drop}"))
+    return found
 
 
 def growth(bound: Callable[[int], float]) -> list[Comparison]:

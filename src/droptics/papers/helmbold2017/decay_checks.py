@@ -64,23 +64,30 @@ def turned(net: Net, x: Tensor) -> Net:
 
 def hinges(shift: Callable[[Tensor, Tensor], Tensor]) -> list[Comparison]:
     """Lemma 22: lower the bias of an always active node to its kink and make up for it at the output."""
-    x, zero = tensor(INPUT), torch.zeros(3, dtype=torch.float64)
-    net: Net = (normal(1, 2, 3), tensor([4.0, 0.3]), tensor([2.0, -0.5]), tensor(0.1))
-    least = torch.minimum(hidden(net, x), hidden(net, zero))
-    moved: Net = (net[0], net[1] - least, net[2], net[3] + shift(net[2], least).sum())
-    found = [compare(output(moved, at), "==", output(net, at), "output") for at in (x, zero)]
-    found.append(compare(torch.minimum(hidden(moved, x), hidden(moved, zero)), "==", 0.0, "the kink"))
+    x, zero, found = tensor(INPUT), torch.zeros(3, dtype=torch.float64), []
+    nets: list[Net] = [(normal(1, 2, 3), tensor([4.0, 0.3]), tensor([2.0, -0.5]), tensor(0.1))]
+    nets += [(normal(seed, 6, 3), 2 * normal(seed + 10, 6), normal(seed + 20, 6), tensor(0.3)) for seed in range(4)]
+    for net in nets:
+        least = torch.minimum(hidden(net, x), hidden(net, zero))
+        moved: Net = (net[0], net[1] - least, net[2], net[3] + shift(net[2], least).sum())
+        found += [compare(output(moved, at), "==", output(net, at), "output") for at in (x, zero)]
+        found.append(compare(torch.minimum(hidden(moved, x), hidden(moved, zero)), "==", 0.0, "the kink"))
+        found.append(compare(squares(moved), "==", squares(net), "squared weights"))
     return found
 
 
 def swapped(sign: float) -> list[Comparison]:
     """Lemma 24: a node that fires on 0 only, turned around: negate v and w, drop its bias, add w h(0) to the output."""
-    x, zero = tensor(INPUT), torch.zeros(3, dtype=torch.float64)
-    v, w, b = -0.4 * x, tensor([1.7]), tensor(0.1)
-    net: Net = (v[None], tensor([float(-v @ x)]), w, b)
-    other: Net = (-v[None], tensor([0.0]), sign * w, b + (w * hidden(net, zero)).sum())
-    found = [compare(output(other, at), "==", output(net, at), "output") for at in (x, zero)]
-    return [*found, compare(squares(other), "==", squares(net), "sum of squares")]
+    x, zero, found = tensor(INPUT), torch.zeros(3, dtype=torch.float64), []
+    for rows in (-0.4 * x[None], normal(1, 4, 3), normal(2, 4, 3)):
+        V = rows * torch.where(rows @ x > 0, -1.0, 1.0)[:, None]
+        w, b = 1.7 * normal(3, len(V)), tensor(0.1)
+        net: Net = (V, -V @ x, w, b)
+        other: Net = (-V, 0 * w, sign * w, b + (w * hidden(net, zero)).sum())
+        found += [compare(output(other, at), "==", output(net, at), "output") for at in (x, zero)]
+        found.append(compare(hidden(other, zero), "==", 0.0, "the nodes at 0"))
+        found.append(compare(squares(other), "==", squares(net), "sum of squares"))
+    return found
 
 
 def node_range(share: float) -> list[Comparison]:
@@ -111,8 +118,12 @@ def node_range(share: float) -> list[Comparison]:
 
 
 def needless_node(side: float) -> list[Comparison]:
-    """Lemma 25: a node with v.x < 0 (side -1) is zero at 0 and x, and J_2 falls when its weights become zero."""
-    x, found = tensor(INPUT), []
+    """Lemma 25: a node with v.x < 0 (side -1) is zero at 0 and x, and J_2 falls when its weights become zero.
+
+    At optima turned by Lemmas 22 to 24, and for every node of random networks as Lemma 24 leaves them. At optima as
+    descent finds them no node has weights and the same value at 0 and x.
+    """
+    x, zero, found = tensor(INPUT), torch.zeros(3, dtype=torch.float64), []
     V, a, w, b = turned(decay_optimum(), x)
     for j in range(len(w)):
         if float(w[j].abs()) > 1e-4:
@@ -121,7 +132,21 @@ def needless_node(side: float) -> list[Comparison]:
             without: Net = (V * (1 - marked)[:, None], a, w, b)
             values = [l2_criterion(net, x, STRENGTH) for net in (without, other)]
             found.append(compare(values[0], "<", values[1], "J_2 without the node's weights"))
-    return [*found, compare(V @ x, ">=", 0.0, "v.x at the optimum", 1e-6)]
+    for seed in range(4):
+        V, w = normal(seed, 5, 3), normal(seed + 20, 5)
+        V = V * (side * (V @ x).sign())[:, None]
+        for j in range(len(w)):
+            kept = (torch.arange(len(w)) != j).double()
+            given, less = (V, 0 * w, w, tensor(0.3)), (V * kept[:, None], 0 * w, w * kept, tensor(0.3))
+            for at in (zero, x):
+                found.append(compare(output(less, at), "==", output(given, at), f"output, node {j}, seed {seed}"))
+            found.append(compare(squares(less), "<", squares(given), f"squared weights, node {j}, seed {seed}"))
+    for strength in (0.1, STRENGTH):
+        best = decay_optimum(2, strength)
+        weighty = best[0].norm(dim=1) > 1e-4
+        rise = (hidden(best, x) - hidden(best, zero)).abs()[weighty]
+        found.append(compare(rise, ">", 1e-4, f"rise of nodes with weights, strength {strength}"))
+    return found
 
 
 def output_bias(share: float) -> list[Comparison]:
@@ -202,7 +227,10 @@ def node_budget(share: float) -> list[Comparison]:
 
 
 def budget(share: float) -> list[Comparison]:
-    """Lemma 33: an activation A at x takes squared weights of at least 2A/||x||, which the optimum attains."""
+    """Lemma 33: an activation A at x takes squared weights of at least 2A/||x||, which the optimum attains.
+
+    Both are of second degree in the weights: descent of their quotient, at any width, ends at ||x||/2.
+    """
     x = tensor(INPUT)
     norm, net = float(x.norm()), decay_optimum()
     activation = (net[2] * (hidden(net, x) - hidden(net, torch.zeros(3, dtype=torch.float64)))).sum()
@@ -211,6 +239,18 @@ def budget(share: float) -> list[Comparison]:
         V, w = normal(seed, 2, 3), normal(seed + 50, 2)
         reached = (w * torch.relu(V @ x)).sum()
         found.append(compare(reached, "<=", share * (V.square().sum() + w.square().sum()) * norm / 2, "any network"))
+
+    def quotient(V: Tensor, w: Tensor) -> Tensor:
+        return -(w * torch.relu(V @ x)).sum() / (V.square().sum() + w.square().sum())
+
+    for width in (1, 3):
+        best, _ = descend(quotient, [(width, 3), (width,)], starts=3)
+        found.append(compare(-best, "==", share * norm / 2, f"largest activation per squared weight, width {width}"))
+    for A in (0.2, 3.0):
+        V, w = x[None] / norm * (A / norm) ** 0.5, tensor([(A / norm) ** 0.5])
+        found.append(compare((w * torch.relu(V @ x)).sum(), "==", A, f"activation of one node, A = {A}"))
+        least = share * 2 * A / norm
+        found.append(compare(V.square().sum() + w.square().sum(), "==", least, f"its squared weights, A = {A}"))
     return found
 
 
@@ -308,7 +348,8 @@ def moved_law(shear: float) -> list[Comparison]:
 def witness(factor: float) -> list[Comparison]:
     """Theorem 7: the risk of weight-decay optima is factor min(1/4, lam^2/x.x), at any width, strength and scale of x.
 
-    The least risk is zero, so this is the aversion.
+    The least risk is zero, so this is the aversion. Networks that share the activation among their nodes otherwise have
+    the same J_2 and the same risk: it is the largest of the minimizers, too.
     """
     found = []
     for width, strength, scale in ((1, STRENGTH, 1.0), (2, STRENGTH, 1.0), (2, STRENGTH, 2.0), (2, 2.0, 1.0)):
@@ -317,5 +358,19 @@ def witness(factor: float) -> list[Comparison]:
         stated = factor * min(0.25, strength**2 / float(x @ x))
         found.append(compare(reached, "==", stated, f"width {width}, lam {strength}, {scale} x", precision=1e-5))
     x = tensor(INPUT)
+    for strength, shares in (
+        (STRENGTH, (1.0, 0.0)),
+        (STRENGTH, (0.3, 0.7)),
+        (STRENGTH, (0.5, -0.5)),
+        (0.1, (0.8, -0.2)),
+    ):
+        split, least = tensor(shares), l2_criterion(decay_optimum(2, strength), x, strength)
+        w = (split.abs() * (1 - 2 * strength / x.norm()) / x.norm()).sqrt()
+        # a node of negative share falls from its value at 0 to zero at x, with a negative output weight
+        V, w, fall = split.sign()[:, None] * w[:, None] * x / x.norm(), split.sign() * w, (split < 0) * w * x.norm()
+        b = strength / x.norm() - w @ fall
+        found.append(compare(l2_criterion((V, fall, w, b), x, strength), "==", least, f"J_2 of shares {shares}", 1e-6))
+        reached = risk(ReLUNet([V, w[None]], [fall, b.reshape(1)]), networks.two_points(x))
+        found.append(compare(reached, "==", factor * strength**2 / (x @ x), f"its risk, shares {shares}"))
     fits = ReLUNet([x[None], tensor([[1.0]]) / (x @ x)])
     return [*found, compare(risk(fits, networks.two_points(x)), "==", 0.0, "least risk")]

@@ -20,8 +20,10 @@ from droptics.papers.helmbold2017.checks import exact
 from droptics.papers.instances import descend, tensor
 
 
-def binomial_tail(sizes: Sequence[int]) -> list[Comparison]:
-    """Pr(Bin(n, 1/2) < n/2 - sqrt(n)/4) >= 1/4 for all these n; those up to 200 by counting, where it may be equal.
+def binomial_tail(sizes: Sequence[int], excepted: Sequence[int] = ()) -> list[Comparison]:
+    """Pr(Bin(n, 1/2) < n/2 - sqrt(n)/4) >= 1/4 for all these n, less for those `excepted`.
+
+    Those up to 200 by counting, where it may be equal.
 
     k < n/2 - sqrt(n)/4 is 2k < n and 4 (n - 2k)^2 > n, in integers.
     """
@@ -33,6 +35,9 @@ def binomial_tail(sizes: Sequence[int]) -> list[Comparison]:
         found.append(compare(float(4 * count >= 2**few), "==", 1.0, f"by counting, n={few}"))
         told = binom.cdf(math.ceil(few / 2 - math.sqrt(few) / 4) - 1, few, 0.5)
         found.append(compare(told, "==", float(Fraction(count, 2**few)), f"both ways, n={few}"))
+    for few in excepted:
+        count = sum(math.comb(few, k) for k in range((few + 1) // 2) if 4 * (few - 2 * k) ** 2 > few)
+        found.append(compare(count / 2**few, "<", 0.25, f"less, n={few}"))
     return found
 
 
@@ -121,11 +126,27 @@ def best_positive(scale: float) -> list[Comparison]:
 
 
 def negative_weights_win(cases: Sequence[tuple[int, int]], relation: Relation = "<") -> list[Comparison]:
-    """NOR network against the best non-negative network, drop 1/2."""
-    return [
-        compare(networks.nor_criterion(K, n), relation, networks.positive_minimum(K, n), f"K={K} n={n}")
-        for K, n in cases
-    ]
+    """NOR network against the best non-negative network, drop 1/2, both from moments of what their units send.
+
+    With few inputs the criterion of the NOR network, too. n large: below 1/(2(K+2)), which no non-negative network of
+    any width and depth reaches.
+    """
+    found = []
+    for K, n in cases:
+        gone, label = 2.0**-K, f"K={K} n={n}"
+        # output b while an input is kept, else b - a s with s of mean 1 and square 1 + 1/n
+        slopes = np.array([[2.0, -1 - gone], [-1 - gone, (1 + gone) * (1 + 1 / n)]])
+        target = np.array([1.0, -gone])
+        nor, positive = float(1 - target @ np.linalg.solve(slopes, target)) / 2, equal_units(K, n)
+        found.append(compare(nor, relation, positive, label))
+        found.append(compare(networks.nor_criterion(K, n), "==", nor, f"stated criterion, {label}"))
+        found.append(compare(networks.positive_minimum(K, n), "==", positive, f"stated minimum, {label}"))
+        if K <= 3:
+            model = networks.nor_network(K, n)
+            found.append(compare(exact(model, networks.two_points(torch.ones(K))), "==", nor, f"criterion, {label}"))
+        if n >= 100:
+            found.append(compare(nor, relation, 1 / (2 * (K + 2)), f"any non-negative network, {label}"))
+    return found
 
 
 def gadget_limit_wins(inputs: Sequence[int]) -> list[Comparison]:
@@ -141,6 +162,12 @@ def gadget_limit_wins(inputs: Sequence[int]) -> list[Comparison]:
                     f"K={K} q={drop}",
                 )
             )
+        n = 10**6 * K
+        limit = networks.gadget_limit(K)
+        found.append(compare(float(_gadgets(K, n, True)), "==", limit, f"gadgets, K={K} n={n}", 1e-5))
+        found.append(
+            compare(float(_equal_units(K, n)), "==", networks.positive_infimum(K), f"equal units, K={K}", 1e-5)
+        )
     return found
 
 
@@ -155,15 +182,17 @@ def nor_value(scale: float) -> list[Comparison]:
 
 def unscaled_limit(limit: float) -> list[Comparison]:
     """K = 2, bias 1/5, n -> infinity: criterion with output weights scaled by 4/5 (1/10) or not (.115)."""
-    n = 2**20
-    t = 2 * networks.gadget_criterion(2, n, 2)
-    scaled = networks.gadget_criterion(2, n, 2, bias=0.2)
-    # without the factor 4/5 the output is b + 1 when an input is kept, which has probability 1 - t
-    plain = (0.2**2 + (1 - t) * 0.2**2 + t * (1 - 0.2) ** 2) / 2
-    return [
-        compare(plain, "==", limit, "limit of the printed network", precision=1e-3),
-        compare(scaled, "==", 0.1, "limit with scaled output weights", precision=1e-3),
-    ]
+    found = []
+    for n in (256, 1024):
+        scaled, plain = networks.gadget_network(2, n, 2, bias=0.2), networks.gadget_network(2, n, 2)
+        printed = ReLUNet(plain.weights, [plain.biases[0], scaled.biases[1]])
+        c = 2 / (2 * n * (1 + 2 / n))
+        found.append(compare(printed.weights[1], "==", c, f"output weights of Lemma 10, n={n}", scale=1 / n))
+        found.append(compare(scaled.weights[1], "==", 0.8 * c, f"scaled output weights, n={n}", scale=1 / n))
+        for name, net, wanted in (("the printed network", printed, limit), ("scaled output weights", scaled, 0.1)):
+            rest = (exact(net, networks.two_points(torch.ones(2))) - wanted).abs()
+            found.append(compare(rest, "<=", 1 / n, f"distance to the limit, {name}, n={n}"))
+    return found
 
 
 def slope_step(root_over_width: bool) -> list[Comparison]:

@@ -24,12 +24,12 @@ def full(*shape: int, value: float = 1.0) -> Tensor:
 def two_points(inputs: Tensor, target: float = 1.0) -> Sample:
     """P_(x,y) of Definition 1: (x, y) and (0, 0) with probability one half each (helmbold2017-def1)."""
     inputs = inputs.double()
-    return Sample(torch.stack([inputs, torch.zeros_like(inputs)]), torch.tensor([[target], [0.0]]).double())
+    return Sample(torch.stack([inputs, torch.zeros_like(inputs)]), torch.tensor([[target], [0.0]], dtype=torch.float64))
 
 
 def one_point(inputs: Tensor, target: float = 1.0) -> Sample:
     """The single example (x, y), the distribution of the appendix."""
-    return Sample(inputs.double()[None], torch.tensor([[target]]).double())
+    return Sample(inputs.double()[None], torch.tensor([[target]], dtype=torch.float64))
 
 
 # -- the worked example and its relatives -----------------------------------------------------------------------
