@@ -168,7 +168,7 @@ def eigendecomposition_cost(order: int) -> list[Comparison]:
         printed_eqz(normal(width, 3, width), count=sizes.append)
         cost = sum(size**3 for size in sizes)
         found.append(compare(cost, ">=", width**order / 4, f"from below, r={width}"))
-        found.append(compare(cost, "<=", 1.6 * width**order, f"from above, r={width}"))
+        found.append(compare(cost, "<=", width**order, f"from above, r={width}"))
     return found
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from droptics import equalization
 from droptics.data import Moments
-from droptics.evidence.claims import Comparison, compare
+from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.linalg import psd_root
 from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear
@@ -194,21 +194,28 @@ def shallow_case(rows: bool) -> list[Comparison]:
 
 
 def mean_of_masked_product(power: Callable[[int, int, int], int]) -> list[Comparison]:
-    """Mean of W_i B_{i-1} ... B_j W_j scaled by theta^-power(i, j, k) against W_{i->j}."""
+    """Mean over all masks of W_i B_{i-1} ... B_j W_j scaled by theta^-power(i, j, k) against W_{i->j}, all i >= j."""
     found = []
-    weights, drop = network(1, (3, 2, 2, 2, 3)), 0.4
+    weights, drop = network(1, (3, 2, 1, 2, 3)), 0.4
     hidden = len(weights) - 1
-    for first, last in ((1, 2), (1, 4), (2, 3), (2, 4)):
-        mean = weights[first - 1]
-        for index in range(first + 1, last + 1):
-            mean = weights[index - 1] @ ((1 - drop) * mean)
+    for first, last in itertools.combinations_with_replacement(range(1, hidden + 2), 2):
+        widths = [len(weight) for weight in weights[first - 1 : last - 1]]
+        mean = torch.zeros_like(product(weights, last, first))
+        for kept, chance in coin_masks([drop] * sum(widths)):
+            masked = weights[first - 1]
+            for weight, mask in zip(weights[first:last], kept.split(widths), strict=True):
+                masked = weight @ (mask[:, None] * masked)
+            mean += chance * masked
         scaled = mean * (1 - drop) ** (-power(last, first, hidden))
         found.append(compare(scaled, "==", product(weights, last, first), f"W_{last}->{first}"))
     return found
 
 
 def invariances(kind: str) -> list[Comparison]:
-    """R_l under node-wise rescaling (or, as a control, a scaling of one layer), and R_k = squared path norm."""
+    """R_l under node-wise rescaling (or, as a control, a scaling of one layer), and R_k = squared path norm.
+
+    The path norm path by path, and by the library.
+    """
     found = []
     for seed, (sizes, drop) in enumerate(INSTANCES):
         weights, data = network(seed, sizes), moments(seed, sizes[-1], sizes[0])
@@ -218,13 +225,14 @@ def invariances(kind: str) -> list[Comparison]:
         if kind == "nodes":
             other = [b[:, None] * w / a for w, a, b in zip(weights, scales, scales[1:], strict=False)]
         else:
-            other = [2 * weights[0], *weights[1:]]
+            other = [1.1 * weights[0], *weights[1:]]
         ours, theirs = (sub_penalties(DeepLinear(list(w)), data, law(weights, drop)) for w in (weights, other))
         found.append(compare(theirs, "==", ours, f"terms after rescaling, sizes {sizes}"))
         lam = drop / (1 - drop)
-        path = path_norm([weights[0] @ psd_root(data.xx), *weights[1:]]) ** 2
+        rooted = [weights[0] @ psd_root(data.xx), *weights[1:]]
         top = ours[-1] / lam ** (len(weights) - 1)
-        found.append(compare(top, "==", path, "R_k is the squared path norm"))
+        found.append(compare(top, "==", path_power(rooted, 2.0), "R_k is the squared path norm"))
+        found.append(compare(path_norm(rooted) ** 2, "==", top, "the path norm of the library"))
     return found
 
 
@@ -268,15 +276,21 @@ def subset_sum(widths: Sequence[int], lam: float) -> float:
 
 
 def strength(extra: float) -> list[Comparison]:
-    """Nu against its definition, and its monotonicity in rate, depth and width."""
+    """Nu against its definition and the product; its monotonicity in the rate, in depth and in the width of a layer."""
     found = []
     for widths, drop in (((3, 4, 5), 0.3), ((2,), 0.9), ((5, 5, 5, 5, 5), 0.3), ((7, 1), 0.0)):
         lam = drop / (1 - drop)
         ours = float(effective_strength(widths, drop))
-        found.append(compare(ours, "==", subset_sum(widths, lam) + extra, f"widths {widths}"))
-    found.append(compare(effective_strength((4, 4), 0.4), ">", effective_strength((4, 4), 0.3), "grows with the rate"))
-    found.append(compare(effective_strength((4, 4, 9), 0.3), ">", effective_strength((4, 4), 0.3), "with the depth"))
-    found.append(compare(effective_strength((4, 5), 0.3), "<", effective_strength((4, 4), 0.3), "falls with width"))
+        stated = subset_sum(widths, lam) * (1 + extra)
+        found.append(compare(ours, "==", stated, f"widths {widths}", scale=0.0))
+        found.append(compare(math.prod(1 + lam / d for d in widths) - 1, "==", ours, f"product, widths {widths}"))
+        found.append(compare(effective_strength(widths, drop + 0.01), ">", ours, f"grows with the rate, {widths}"))
+        relation: Relation = ">" if drop else "=="
+        for layer, width in enumerate(widths):
+            wider = (*widths[:layer], width + 1, *widths[layer + 1 :])
+            found.append(compare(ours, relation, effective_strength(wider, drop), f"falls with width, {wider}"))
+            deeper = (*widths[:layer], 90, *widths[layer:])
+            found.append(compare(effective_strength(deeper, drop), relation, ours, f"grows with depth, {deeper}"))
     return found
 
 

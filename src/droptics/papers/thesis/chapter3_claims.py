@@ -107,7 +107,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Definition 4",
         "nu = sum_l lam^l e_l(1/d_1..1/d_k) = prod(1 + lam/d_i) - 1 grows with rate and depth, falls with width.",
         check=partial(checks.strength, 0.0),
-        control=partial(checks.strength, 1.0),
+        control=partial(checks.strength, 0.1),
         objects=("penalties.effective_strength",),
     ),
     Claim(

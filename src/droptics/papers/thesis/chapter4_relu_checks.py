@@ -162,23 +162,44 @@ def _capacity_data() -> list[Sample]:
 
 
 def rademacher_upper(constant: float) -> list[Comparison]:
-    """Measured complexity against (constant/2) times 2 alpha ||X|| / (n sqrt(beta))."""
+    """Measured complexity against constant alpha ||X|| / (n sqrt(beta)), and for one input R_n from its definition.
+
+    R_n is the mean over all samples of n points of a law and all signs, against constant alpha sqrt(rank C/(beta n)).
+    """
     found = []
     for data in _capacity_data():
-        measured = measured_rademacher(data, alpha=1.5)
+        measured, X, n = measured_rademacher(data, alpha=1.5), data.inputs, len(data)
         beta = float(retentivity(data))
-        bound = rademacher(alpha=1.5, norm=data_norm(data), examples=len(data), retentivity=beta)
-        found.append(compare(measured, "<=", constant / 2 * bound.value, f"beta={beta:.3f}, n={len(data)}"))
-        rank = int(torch.linalg.matrix_rank(data.inputs))
-        expected = constant * 1.5 * math.sqrt(rank / (beta * len(data)))  # the law of these points themselves
-        found.append(compare(measured, "<=", expected, f"by the rank, n={len(data)}"))
+        norm = float(((X @ torch.linalg.pinv(X.mT @ X / n)) * X).sum()) ** 0.5
+        share = 1.5 * norm / (n * math.sqrt(beta))
+        found.append(compare(measured, "<=", constant * share, f"beta={beta:.3f}, n={n}"))
+        bound = rademacher(data=data, alpha=1.5, retentivity=beta).value
+        found.append(compare(bound, "==", 2 * share, f"the bound of the library, n={n}"))
     line = normal(6, 5, 1)
-    total = 0.0
-    for signs in itertools.product((1.0, -1.0), repeat=5):
-        sides = [torch.relu(side * line[:, 0]) for side in (1, -1)]
-        total += max(float((tensor(signs) @ part).abs() / part.square().mean().sqrt()) for part in sides) / 32 / 5
-    found.append(compare(measured_rademacher(Sample(line, line)), "==", total, "one input, every sign pattern"))
+    ours = measured_rademacher(Sample(line, line))
+    found.append(compare(ours, "==", _line_complexity(line, line), "one input, every sign pattern"))
+    law = tensor([[-1.0], [-0.4], [2.0]])
+    energies = [float(torch.relu(side * law).square().mean()) for side in (1, -1)]
+    for n in (1, 2, 3):
+        samples = [torch.stack(points) for points in itertools.product(law, repeat=n)]
+        expected = 1.5 * sum(_line_complexity(points, law) for points in samples) / len(samples)
+        limit = constant * 1.5 * math.sqrt(sum(energies) / (min(energies) * n))
+        found.append(compare(expected, "<=", limit, f"R_n by the rank, n={n}"))
+        drawn = samples[1]
+        ours = measured_rademacher(Sample(drawn, drawn), alpha=1.5, population=Sample(law, law))
+        found.append(compare(ours, "==", 1.5 * _line_complexity(drawn, law), f"one sample of the law, n={n}"))
     return found
+
+
+def _line_complexity(points: Tensor, law: Tensor) -> float:
+    """(1/n) E_zeta max over both signs of v of |sum_i zeta_i relu(v x_i)| / sqrt(E relu(v x)^2), every pattern."""
+    total, n = 0.0, len(points)
+    for signs in itertools.product((1.0, -1.0), repeat=n):
+        total += max(
+            float((tensor(signs) @ torch.relu(side * points)).abs() / torch.relu(side * law).square().mean().sqrt())
+            for side in (1, -1)
+        )
+    return total / 2**n / n
 
 
 def rademacher_lower(constant: float) -> list[Comparison]:
@@ -248,13 +269,13 @@ def generalization(symmetrized: bool, constant: float) -> list[Comparison]:
     library is the one put together.
     """
     found = []
-    for alpha, norm, n, beta, risk in ((1.0, 30.0, 900, 0.5, 0.1), (2.5, 80.0, 4000, 0.2, 0.0)):
+    for alpha, norm, n, beta, risk, delta in ((1.0, 30.0, 900, 0.5, 0.1, 0.05), (2.5, 80.0, 4000, 0.2, 0.0, 0.3)):
         times, share = (2, 0.5) if symmetrized else (1, beta)
-        complexity = rademacher(alpha=alpha, norm=norm, examples=n, retentivity=share).value
-        tail = math.sqrt(math.log(40) / (2 * n))
+        complexity = 2 * alpha * norm / (n * math.sqrt(share))
+        tail = math.sqrt(math.log(2 / delta) / (2 * n))
         whole = times * (risk + 4 * 2 * complexity + 3 * 2**2 * tail)
         kept = {"symmetrized": True} if symmetrized else {"retentivity": beta}
-        bound = relu(alpha=alpha, norm=norm, examples=n, risk=risk, **kept)
+        bound = relu(alpha=alpha, norm=norm, examples=n, risk=risk, confidence=1 - delta, **kept)
         found.append(compare(bound.value, "==", whole, f"calculator, n={n}"))
         stated = times * (risk + 12 * tail) + constant * alpha * norm / n / (1.0 if symmetrized else math.sqrt(beta))
         found.append(compare(whole, "<=", stated, f"stated, n={n}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -89,20 +90,35 @@ def factors_within(limit: Callable[[float], float]) -> list[Comparison]:
 
 
 def walk_sum(power: int) -> list[Comparison]:
-    """Sum over pairs of walks into a node = alpha^power, alpha = ||W_{j->1}(i,:)||_C."""
-    found = []
-    weights, C = deep.network(2, (3, 2, 2)), second_moment(1, 3)
-    row = deep.product(weights, 2)[0]
-    alpha = float((row @ C @ row) ** 0.5)
-    total = 0.0
-    for a in range(3):
-        for b in range(3):
-            for i in range(2):
-                for k in range(2):
-                    one = weights[1][0, i] * weights[0][i, a]
-                    other = weights[1][0, k] * weights[0][k, b]
-                    total += float(one * C[a, b] * other)
-    found.append(compare(total, "==", alpha**power, "walk sum"))
+    """Sums over pairs of walks, listed node by node: into a pivot alpha^power, between two of them beta^power.
+
+    alpha = ||W_{j->1}(i,:)||_C, beta = |W_{q->p+1}(i_q, i_p)|; pivots in every hidden layer, every node of them.
+    """
+    weights, C = deep.network(2, (3, 2, 3, 2, 2)), second_moment(1, 3)
+    found, widths = [], [len(w) for w in weights]
+
+    def walks(first: int, start: int, last: int, end: int) -> list[float]:
+        """Products of the weights along every walk from node `start` of layer `first` up to node `end` of `last`."""
+        between = itertools.product(*(range(width) for width in widths[first : last - 1]))
+        paths = ((start, *nodes, end) for nodes in between)
+        return [
+            math.prod(float(weights[first + i][b, a]) for i, (a, b) in enumerate(itertools.pairwise(path)))
+            for path in paths
+        ]
+
+    for j in (1, 2, 3):
+        for node in range(widths[j - 1]):
+            ways = [walks(0, a, j, node) for a in range(3)]
+            total = sum(
+                one * float(C[a, b]) * other for a in range(3) for b in range(3) for one in ways[a] for other in ways[b]
+            )
+            row = deep.product(weights, j)[node]
+            found.append(compare(total, "==", float(row @ C @ row) ** (power / 2), f"into node {node} of layer {j}"))
+    for p, q in ((1, 2), (2, 3), (1, 3)):
+        for a, b in itertools.product(range(widths[p - 1]), range(widths[q - 1])):
+            total = sum(one * other for one in walks(p, a, q, b) for other in walks(p, a, q, b))
+            beta = deep.product(weights, q, p + 1)[b, a].abs()
+            found.append(compare(total, "==", beta**power, f"between layers {p} and {q}, nodes {a} and {b}"))
     return found
 
 
