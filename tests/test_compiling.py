@@ -89,6 +89,7 @@ def test_what_is_loaded_is_old_but_no_less_garbage_than_before(frozen):
     class Node:
         pass
 
+    gc.unfreeze()  # what other tests froze
     gc.collect()
     if frozen:
         gc.freeze()
