@@ -364,11 +364,12 @@ def _best_tied(matrix: tuple[tuple[float, ...], ...], lam: float, width: int) ->
 def tied_optimum(
     rule: Rule, cases: Sequence[tuple[tuple[tuple[float, ...], ...], float, int]] = TIED_CASES
 ) -> list[Comparison]:
-    """Eigenvalues of the rule against those of the best tied network that descent finds."""
+    """Eigenvalues of the rule against those of the best tied network that descent finds, its map and its value."""
     found = []
     for matrix, lam, width in cases:
         M, (best, U) = tensor(matrix), _best_tied(matrix, lam, width)
-        s = torch.linalg.eigvalsh((M + M.mT) / 2).flip(0)
+        ascending, axes = torch.linalg.eigh((M + M.mT) / 2)
+        s, axes = ascending.flip(0), axes.flip(1)
         ours = rule(s, lam, width)
         skew = float(((M - M.mT) / 2).square().sum())
         value = (s - ours).square().sum() + lam / width * ours.sum() ** 2 + skew
@@ -376,6 +377,9 @@ def tied_optimum(
         found.append(compare(torch.linalg.eigvalsh(U @ U.mT).flip(0), "==", ours, "eigenvalues", precision=1e-3))
         library = optimum(Autoencoder, Moments.of_map(M), Bernoulli(lam / (1 + lam), width))
         found.append(compare(library.objective, "==", best, "library", precision=1e-7))
+        found.append(compare(U @ U.mT, "==", axes * ours @ axes.mT, f"map for M={matrix}", precision=1e-3))
+        (own,) = library.model.tensors
+        found.append(compare(own @ own.mT, "==", U @ U.mT, f"map of the library, M={matrix}", precision=1e-3))
     return found
 
 

@@ -44,6 +44,11 @@ def blockwise(model: TwoLayerLinear, data: Sample, drop: float, block: int) -> T
     return drop / (1 - drop) * total
 
 
+def unitwise(model: TwoLayerLinear, data: Sample, drop: float, block: int) -> Tensor:
+    """Gamma sum_i || u_i ||^2 || X^T v_i ||^2 / n, whatever the block."""
+    return drop / (1 - drop) * (model.U.square().sum(0) * (data.inputs @ model.V).square().mean(0)).sum()
+
+
 def library(law: Callable[[float, int, int], MaskLaw]) -> Formula:
     """The library penalty under a law of (drop, size, block)."""
     return lambda model, data, drop, block: penalty(model, data, law(drop, model.units, block)).value
@@ -242,6 +247,11 @@ def drop_connect(formula: Callable[[Connections, Sample, float], Tensor], output
             total += chance * float(error(data.inputs @ masked @ model.U.mT, data))
         found.append(compare(formula(model, data, drop), "==", total - plain, f"drop={drop}"))
     return found
+
+
+def by_connections(model: Connections, data: Sample, drop: float) -> Tensor:
+    """The corrected formula: gamma sum_k ||u_k||^2 sum_i v_ik^2 ||M_i||^2 / n, M_i the rows of inputs."""
+    return drop / (1 - drop) * (model.U.square().sum(0) * (data.inputs.square().mean(0) @ model.V.square())).sum()
 
 
 def as_dropout(model: Connections, data: Sample, drop: float) -> Tensor:

@@ -23,6 +23,14 @@ def printed_norm(values: Tensor, k: int) -> Tensor:
     return torch.stack(options).max()
 
 
+def largest_index_norm(values: Tensor, k: int) -> Tensor:
+    """Squared norm with the largest rho <= k for which a_(rho-1) >= T_rho/(k - rho + 1), T_rho = a_rho + ..."""
+    a = values.abs().sort(descending=True).values
+    a = torch.cat([a, a.new_zeros(max(0, k - len(a)))])
+    rho = max(rho for rho in range(1, k + 1) if rho == 1 or a[rho - 2] >= a[rho - 1 :].sum() / (k - rho + 1))
+    return a[: rho - 1].square().sum() + a[rho - 1 :].sum() ** 2 / (k - rho + 1)
+
+
 def water_filling(values: Tensor, k: int) -> float:
     """Inf { sum a_i^2 / t_i : 0 < t_i <= 1, sum t_i <= k } by bisection on the multiplier."""
     a = values.abs()[values != 0]
@@ -138,6 +146,13 @@ def norm_facts(factor: float) -> list[Comparison]:
         lower = torch.maximum(a.norm().expand(8), a.sum() / ranks.sqrt())
         found.append(compare(values, ">=", lower, "from below"))
         found.append(compare(values, "<=", factor * lower, "from above"))
+        if seed < 3:
+            filled = [water_filling(a, r) ** 0.5 for r in range(1, 9)]
+            found.append(compare(values, "==", filled, "by water filling", precision=1e-8))
+        for r in (1, 3, 5):
+            sparse = torch.nn.functional.pad(a[:r] / a[:r].norm(), (0, 8 - r))
+            found.append(compare(k_support(sparse, r), "==", 1.0, "r values of norm one"))
+            found.append(compare(sparse.sum(), "<=", r**0.5, "their l1 norm"))
     return found
 
 
