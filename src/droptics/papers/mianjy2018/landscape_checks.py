@@ -293,7 +293,11 @@ def weak_equalization(strong: bool) -> list[Comparison]:
         wanted = nuclear(U @ V.mT) / U.shape[1] if strong else products.mean()
         found.append(compare(products, "==", wanted, f"products, width {U.shape[1]}", precision=1e-7))
         found.append(compare(Q.mT @ Q, "==", torch.eye(len(Q), dtype=torch.float64), "a rotation"))
-    return found
+    # I and diag(1, 0): of the products |cos| and |sin|, to be 1/2 each, the larger is at least sqrt(1/2)
+    largest = torch.stack([rotated_products(*PAIRS[0], 0.01 * step).max() for step in range(158)])
+    wanted = nuclear(PAIRS[0][0] @ PAIRS[0][1].mT) / 2
+    found.append(compare(largest, ">=", 0.5**0.5, "larger product at any angle", precision=1e-9))
+    return [*found, compare(largest.min(), ">", wanted, "strongly not at any angle")]
 
 
 def some_pair_resists(rotation: Callable[[Tensor, Tensor], Tensor]) -> list[Comparison]:

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 import torch
+from scipy.optimize import nnls
 from torch import Tensor, nn
 
 from droptics.data import Moments, Sample
@@ -174,12 +175,16 @@ def general_law(characteristic: Callable[[Discrete], Tensor]) -> list[Comparison
 def overlapping_blocks(power: float) -> list[Comparison]:
     """Cbar of dropout, of DropBlock, and of units kept iff all their blocks are: prod of theta_s^-1 there, minus 1."""
     found = []
-    for block in (1, 3):
-        pairs = [(mask.repeat_interleave(block), chance) for mask, chance in coin_masks([0.4] * (6 // block))]
-        listed = Discrete(torch.stack([mask for mask, _ in pairs]), tensor([chance for _, chance in pairs]))
-        stated = (0.6**-power - 1) * torch.block_diag(*[torch.ones(block, block, dtype=torch.float64)] * (6 // block))
-        found.append(compare(listed.characteristic, "==", stated, f"listed masks, r={block}"))
-        found.append(compare(Block(0.4, 6, block).characteristic, "==", stated, f"library, r={block}"))
+    for block, drop in ((1, 0.4), (3, 0.4), (2, 0.75)):
+        pairs = [(mask.repeat_interleave(block), chance) for mask, chance in coin_masks([drop] * (6 // block))]
+        values, weights = torch.stack([mask for mask, _ in pairs]), tensor([chance for _, chance in pairs])
+        mean = weights @ values
+        spread = (values - mean).mT @ (weights[:, None] * (values - mean))
+        ones = torch.block_diag(*[torch.ones(block, block, dtype=torch.float64)] * (6 // block))
+        stated, label = ((1 - drop) ** -power - 1) * ones, f"r={block} drop={drop}"
+        found.append(compare(spread / torch.outer(mean, mean), "==", stated, f"c_ij/(mu_i mu_j), {label}"))
+        found.append(compare(Discrete(values, weights).characteristic, "==", stated, f"listed masks, {label}"))
+        found.append(compare(Block(drop, 6, block).characteristic, "==", stated, f"library, {label}"))
     drops = [0.2, 0.5, 0.3]
     members = tensor([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0]])
     masks, chances = [], []
@@ -219,19 +224,33 @@ def last_layer(strength: Callable[[float], float]) -> list[Comparison]:
 
 
 def fixed_rate_minimum(strength: Callable[[float, int], float]) -> list[Comparison]:
-    """Min over U, H of ||Y - U H||^2 + gamma sum ||u||^2 ||h||^2 against min_A ||Y - A||^2 + strength ||A||_*^2."""
+    """Min over U, H of ||Y - U H||^2 + gamma sum ||u||^2 ||h||^2 against min_A ||Y - A||^2 + strength ||A||_*^2.
+
+    The first by descent, which ends where the loss summed over all masks has this value; the second as least squares in
+    non-negative singular values. The width is above, or at, the rank of Y.
+    """
     found = []
-    for Y, drop, width in ((tensor([[1.0]]), 0.5, 2), (normal(1, 2, 3), 0.3, 3), (normal(2, 3, 4), 0.6, 4)):
+    cases = (tensor([[1.0]]), 0.5, 2), (normal(1, 2, 3), 0.3, 3), (normal(2, 3, 4), 0.6, 4), (normal(3, 2, 3), 0.4, 2)
+    for Y, drop, width in cases:
         gamma = drop / (1 - drop)
 
         def objective(U: Tensor, H: Tensor, Y: Tensor = Y, gamma: float = gamma) -> Tensor:
             return (Y - U @ H).square().sum() + gamma * (U.square().sum(0) * H.square().sum(1)).sum()
 
-        best, _ = descend(objective, [(len(Y), width), (width, Y.shape[1])], starts=2)
-        values, beta = torch.linalg.svdvals(Y), strength(drop, width)
+        best, (U, H) = descend(objective, [(len(Y), width), (width, Y.shape[1])], starts=2)
+        values, beta, label = torch.linalg.svdvals(Y), strength(drop, width), f"{tuple(Y.shape)} drop={drop} d={width}"
         kept = shrink(values, beta * width, width)
         convex = (values - kept).square().sum() + beta * kept.sum() ** 2
-        found.append(compare(convex, "==", best, f"{tuple(Y.shape)} drop={drop} d={width}", precision=1e-7))
+        rows = torch.cat([torch.eye(len(values)).double(), tensor([[beta**0.5] * len(values)])])
+        solved, distance = nnls(rows.numpy(), torch.cat([values, tensor([0.0])]).numpy())
+        found.append(compare(distance**2, "==", best, f"least squares, {label}", precision=1e-7))
+        found.append(compare(convex, "==", distance**2, f"library, {label}"))
+        found.append(compare(kept, "==", solved, f"singular values of the library, {label}"))
+        masked = sum(
+            chance * float((Y - U * mask / (1 - drop) @ H).square().sum())
+            for mask, chance in coin_masks([drop] * width)
+        )
+        found.append(compare(masked, "==", best, f"all masks, {label}"))
     return found
 
 
