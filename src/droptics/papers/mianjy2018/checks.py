@@ -138,7 +138,10 @@ def algorithm_1(factor: Callable[[float], float], tied: bool = False) -> list[Co
 
 
 def lower_bounds(share: float) -> list[Comparison]:
-    """R >= (share lam / r) (sum_i ||u_i|| ||v_i||)^2: equality for equal products, strict beyond 1% of difference."""
+    """R >= (share lam / r) (sum_i ||u_i|| ||v_i||)^2: equality for equal products, strict beyond 1% of difference.
+
+    The sum is above ||UV^T||_*, strictly for factors in general position, and equal to it for turned singular vectors.
+    """
     drop, found = 0.3, []
     for seed, width in ((1, 5), (2, 2), (3, 1), (4, 3)):
         plain = two_layer(seed, 3, 4, width)
@@ -154,6 +157,18 @@ def lower_bounds(share: float) -> list[Comparison]:
             least = share * drop / (1 - drop) / width * (model.U.norm(dim=0) * model.V.norm(dim=0)).sum() ** 2
             relation: Relation = "==" if width == 1 or name in ("equal", "turned") else ">"
             found.append(compare(library(model, isotropic_data, drop), relation, least, f"products {name}, r={width}"))
+            above: Relation = "==" if width == 1 else ">"
+            total = torch.linalg.svdvals(model.matrix()).sum()
+            sums = (model.U.norm(dim=0) * model.V.norm(dim=0)).sum()
+            found.append(compare(sums, above, share * total, f"nuclear norm below, products {name}, r={width}"))
+    left, values, right = torch.linalg.svd(normal(9, 3, 4), full_matrices=False)
+    U, V = left * values.sqrt(), right.mT * values.sqrt()
+    for width in (3, 5):
+        wide = [torch.cat([factor, factor.new_zeros(len(factor), width - 3)], 1) for factor in (U, V)]
+        turn = joint_equalizer(wide[0], wide[1])
+        products = [(a.norm(dim=0) * b.norm(dim=0)) for a, b in (wide, (wide[0] @ turn, wide[1] @ turn))]
+        found.append(compare(products[0].sum(), "==", share * values.sum(), f"singular vectors attain it, r={width}"))
+        found.append(compare(products[1], "==", share * values.sum() / width, f"jointly equalized, r={width}"))
     return found
 
 

@@ -17,7 +17,7 @@ from droptics.linalg import psd_root
 from droptics.masks import Bernoulli
 from droptics.norms import path_norm
 from droptics.papers.instances import coin_masks, expected_error, moments, normal, second_moment, tensor, two_layer
-from droptics.papers.thesis import chapter3_checks
+from droptics.papers.thesis import chapter3_checks, proof_checks
 from droptics.papers.thesis import survey_checks as survey
 from droptics.papers.thesis.errata import ERRATA
 from droptics.penalties import penalty
@@ -60,6 +60,8 @@ def spectral_never_worse(count_outputs: bool, count_layers: bool = True) -> list
     nets += [[torch.eye(3, dtype=torch.float64)] * layers for layers in (2, 3)]
     for weights in nets:
         values = surveyed(weights, examples=100)
+        for name, formula in (("spectral", survey.by_spectral), ("PAC-Bayes", survey.by_pac_bayes)):
+            found.append(compare(values[name].value, "==", formula(weights) / 10, f"{name}, n=100"))
         hidden = len(weights) - 1
         widest = max(w.shape[0] for w in weights[:-1])
         grown = max(w.shape[0] for w in weights) if count_outputs else widest
@@ -146,7 +148,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The bound (1.2) is never worse than the bound (1.3), by ||W^T||_{2,1}^2 <= d ||W||_F^2 and ||v||_{2/3} <= "
         "(k+1) ||v||_2.",
         "holds only if",
-        check=lambda: [*spectral_never_worse(True), *row_norms(1.0)],
+        check=lambda: [*spectral_never_worse(True), *row_norms(1.0), *proof_checks.group_norm(1.0)],
         control=partial(spectral_never_worse, True, False),
         outside=partial(spectral_never_worse, False),
         objects=("bounds.surveyed",),
