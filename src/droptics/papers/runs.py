@@ -102,18 +102,33 @@ def _ratings(seed: int, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray,
 def weighted_ridge(scale: float) -> list[Comparison]:
     """Alternating least squares: expected dropout at lam and ALS-WR at mu = lam ||X||_* / d have one solution.
 
-    ||X||_* is the weighted trace norm of the dropout solution; both fits start anew.
+    ||X||_* is the weighted trace norm of the dropout solution; both fits start anew. Each solution is also a point at
+    which its loss, written out, has no slope.
     """
-    rows, columns, values = _ratings(5, (9, 7))
-    values = values - values.mean()
-    width, lam, options = 4, 0.6, {"biases": False, "sweeps": 3000, "cg_steps": None, "tolerance": 0.0}
-    dropout = DropoutCompletion(width, lam / (1 + lam), smoothing=0.0, dtype="float64", **options)  # type: ignore[arg-type]
-    X = _completed(dropout.fit((rows, columns, values)))
-    n = len(values)
-    p, q = np.bincount(rows) / n, np.bincount(columns) / n
-    size = np.linalg.svd(np.sqrt(p)[:, None] * X * np.sqrt(q), compute_uv=False).sum()
-    ridge = RidgeCompletion(width, scale * lam * size / width, dtype="float64", **options)  # type: ignore[arg-type]
-    return [compare(torch.from_numpy(_completed(ridge.fit((rows, columns, values)))), "==", X, "maps", precision=1e-5)]
+    found = []
+    for seed, width, lam in ((5, 4, 0.6), (15, 3, 0.35)):
+        rows, columns, values = _ratings(seed, (9, 7))
+        values = values - values.mean()
+        options = {"biases": False, "sweeps": 1500, "cg_steps": None, "tolerance": 0.0, "dtype": "float64"}
+        dropout = DropoutCompletion(width, lam / (1 + lam), smoothing=0.0, **options)  # type: ignore[arg-type]
+        X = _completed(dropout.fit((rows, columns, values)))
+        n = len(values)
+        p, q = np.bincount(rows) / n, np.bincount(columns) / n
+        size = np.linalg.svd(np.sqrt(p)[:, None] * X * np.sqrt(q), compute_uv=False).sum()
+        mu = scale * lam * size / width
+        ridge = RidgeCompletion(width, mu, **options)  # type: ignore[arg-type]
+        maps = torch.from_numpy(_completed(ridge.fit((rows, columns, values))))
+        found.append(compare(maps, "==", X, f"maps, width {width}", precision=1e-5))
+        shares = torch.from_numpy(p), torch.from_numpy(q)
+        for name, model in (("dropout", dropout), ("ridge", ridge)):
+            w = torch.from_numpy(model.user_factors_[np.argsort(model.user_ids_)]).requires_grad_()
+            h = torch.from_numpy(model.item_factors_[np.argsort(model.item_ids_)]).requires_grad_()
+            sizes = shares[0] @ w.square(), shares[1] @ h.square()
+            added = lam * (sizes[0] * sizes[1]).sum() if name == "dropout" else mu * (sizes[0] + sizes[1]).sum()
+            loss = (torch.from_numpy(values) - (w @ h.mT)[rows, columns]).square().mean() + added
+            slopes = torch.cat([slope.flatten() for slope in torch.autograd.grad(loss, (w, h))])
+            found.append(compare(slopes, "==", 0.0, f"no slope of {name}, width {width}", precision=1e-7))
+    return found
 
 
 def _completed(model: Completion) -> np.ndarray:

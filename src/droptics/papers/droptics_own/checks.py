@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -18,10 +18,10 @@ from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.heads.leave_one_out import Whitened
 from droptics.heads.projection import variable_projection
 from droptics.heads.ridge import DropoutRidge, DropoutRidgeCV
-from droptics.landscapes import critical_points, hessian_action, inspect, spurious_minimum
+from droptics.landscapes import critical_points, gradient, hessian, hessian_action, inspect, spurious_minimum
 from droptics.linalg import equalizer, psd_root
 from droptics.masks import Bernoulli, Block, MaskLaw, Product, SlidingBlock
-from droptics.models import Autoencoder, Connections, DeepLinear, LastLayer, ReLUNet
+from droptics.models import Autoencoder, Connections, DeepLinear, LastLayer, Model, ReLUNet
 from droptics.norms import k_support, nuclear
 from droptics.optima import optimum
 from droptics.optima.last_layer import optimal_head
@@ -257,30 +257,38 @@ def spurious(global_value: float) -> list[Comparison]:
 
 
 def second_derivative(factor: float) -> list[Comparison]:
-    """Hessian action by formula against automatic differentiation, tied, untied and deep."""
+    """Gradient and Hessian by formula against automatic differentiation of the error averaged over all masks."""
     found = []
-    data = moments(1, 3, 3)
-    cases = [
-        (Autoencoder(normal(1, 3, 2)), Bernoulli(0.4, 2)),
-        (two_layer(2, 3, 3, 2), Bernoulli(0.3, 2)),
-        (DeepLinear(chapter3_checks.network(3, (3, 2, 2, 3))), Product([Bernoulli(0.3, 2), Bernoulli(0.5, 2)])),
+    cases: list[tuple[Model, Moments, list[list[float]]]] = [
+        (Autoencoder(normal(1, 3, 2)), moments(1, 3, 3), [[0.4, 0.4]]),
+        (two_layer(2, 2, 4, 3), moments(5, 2, 4), [[0.3, 0.1, 0.6]]),
+        (DeepLinear(chapter3_checks.network(3, (4, 2, 3, 2))), moments(9, 2, 4), [[0.3, 0.3], [0.5, 0.5, 0.5]]),
     ]
-    for model, masks in cases:
-        family = type(model)
-        rebuild: Callable[..., object] = (lambda *w: DeepLinear(list(w))) if family is DeepLinear else family
+    for model, data, rates in cases:
+        family, layers = type(model).__name__, [tensor(layer) for layer in rates]
+        laws = [Bernoulli(layer, len(layer)) for layer in layers]
+        masks = Product(laws) if len(laws) > 1 else laws[0]
         direction = [normal(20 + i, *part.shape) for i, part in enumerate(model.tensors)]
-
-        def objective(*parts: Tensor, rebuild: Callable[..., object] = rebuild, masks: MaskLaw = masks) -> Tensor:
-            return criterion(rebuild(*parts), data, masks).value  # type: ignore[arg-type]
-
         parts = [part.clone().requires_grad_(True) for part in model.tensors]
-        slope = torch.autograd.grad(objective(*parts), parts, create_graph=True)
-        inner = sum((s * d).sum() for s, d in zip(slope, direction, strict=True))
-        assert isinstance(inner, Tensor)
-        curvature = torch.autograd.grad(inner, parts)
-        ours = hessian_action(model, data, masks, direction)
-        for mine, theirs in zip(ours, curvature, strict=True):
-            found.append(compare(factor * mine, "==", theirs, f"action, {family.__name__}"))
+        # first to last: U and U^T of the tied network, V^T and U of the untied one
+        chain = parts if isinstance(model, DeepLinear) else [parts[-1].mT, parts[0]]
+        error = torch.zeros((), dtype=torch.float64)
+        for kept, chance in coin_masks([rate for layer in rates for rate in layer]):
+            whole = chain[0]
+            for weight, part, drop in zip(chain[1:], kept.split([len(layer) for layer in rates]), layers, strict=True):
+                whole = weight * (part / (1 - drop)) @ whole
+            error = error + chance * (((whole @ data.xx - 2 * data.yx) * whole).sum() + torch.trace(data.yy))
+        slope = torch.autograd.grad(error, parts, create_graph=True)
+        inner = torch.stack([(s * d).sum() for s, d in zip(slope, direction, strict=True)]).sum()
+        curvature = torch.autograd.grad(inner, parts, retain_graph=True)
+        for mine, theirs in zip(gradient(model, data, masks), slope, strict=True):
+            found.append(compare(factor * mine, "==", theirs.detach(), f"gradient, {family}"))
+        for mine, theirs in zip(hessian_action(model, data, masks, direction), curvature, strict=True):
+            found.append(compare(factor * mine, "==", theirs, f"action, {family}"))
+        flat = torch.cat([s.flatten() for s in slope])
+        rows = [torch.autograd.grad(entry, parts, retain_graph=True) for entry in flat]
+        square = torch.stack([torch.cat([part.flatten() for part in row]) for row in rows])
+        found.append(compare(factor * hessian(model, data, masks), "==", square, f"Hessian, {family}"))
     return found
 
 

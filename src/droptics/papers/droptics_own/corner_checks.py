@@ -318,7 +318,16 @@ def explicit_layers(scale: float) -> list[Comparison]:
         bound = ExplicitDropout(0.3, layer_head, loss, "bound").train()
         bound(inputs)
         found.append(compare(bound.penalties, ">=", scale * truth, f"bound, {name}", precision=1e-12))
-        found.append(compare(bound.penalties.mean(), "<=", 3.0 * truth.mean(), f"not too large, {name}"))
+        # the average inside the logarithm, after each mask's mean move is taken away
+        logits = [
+            functional.pad(part, (0, int(name == "margin"))) for part in (masked if name == "classes" else single)
+        ]
+        with torch.no_grad():
+            plain = functional.pad(layer_head(inputs), (0, int(name == "margin")))
+            chances, moved = plain.softmax(-1), torch.stack(logits) - plain
+            centered = moved - (chances * moved).sum(-1, keepdim=True)
+            inside = torch.tensordot(odds, (chances * centered.exp()).sum(-1), 1).log()
+        found.append(compare(bound.penalties, "==", scale * inside, f"the average inside the logarithm, {name}"))
         near = ExplicitDropout(1e-4, layer_head, loss, "second-order").train()
         near(inputs)
         out = layer_head(inputs).detach()

@@ -114,12 +114,19 @@ def designed_effects(factor: float) -> list[Comparison]:
         own = slopes[i] + (signs[:, i] @ noise) / 8
         found.append(compare(effect.value, "==", factor * own.mean(), f"effect {i}"))
         found.append(compare(effect.error, "==", (own.var() / 40 + spare).sqrt(), f"error {i}"))
-    groups = {"a": Effect(0.4, 0.1), "b": Effect(-0.2, 0.05), "c": Effect(0.1, 0.2)}
-    moved = path(groups, {"one": "a", "two": "b", "three": "c"}, 0.3, [0.5, 1.0])
+    for sites in (1, 3, 7, 9, 11):
+        plan = two_level(sites)
+        slopes = normal(sites, sites, 5)
+        told = [effect.value for effect in effects(plan, normal(2, 5) + plan @ slopes)]
+        found.append(compare(plan.square(), "==", 1.0, f"two levels, {sites} sites"))
+        found.append(compare(told, "==", factor * slopes.mean(1), f"effects of {sites} sites"))
+    groups = {"a": Effect(0.4, 0.19), "b": Effect(-0.2, 0.095), "c": Effect(0.1, 0.053), "d": Effect(-0.5, 0.26)}
+    moved = path(groups, {"one": "a", "two": "b", "three": "c", "four": "d"}, 0.3, [0.5, 1.0])
     odds = [[math.log(rate / (1 - rate)) - math.log(0.3 / 0.7) for rate in point.values()] for point in moved]
     found.append(compare(odds[1][0], "==", factor * -2 * odds[1][1], "log-odds move as the effects do"))
     found.append(compare(odds[1], "==", [2 * shift for shift in odds[0]], "and as the step"))
-    return [*found, compare(odds[0][2], "==", 0.0, "what is within its error stays")]
+    found.append(compare(odds[1][0], "==", factor * -0.7, "down by the levels of the design where the loss rises"))
+    return [*found, compare(odds[1][2:], "==", 0.0, "what is within two errors stays")]
 
 
 def held_out(position: int) -> list[Comparison]:
@@ -270,12 +277,17 @@ def many_examples(scale: float) -> list[Comparison]:
     data, widths, drop = sample(6, 30, 3, 2), (2, 3), 0.3
     best = optimum(DeepLinear, data, Product([Bernoulli(drop, width) for width in widths]))
     assert isinstance(best.model, DeepLinear)
-    value = 0.0
+    value, leaves = (
+        torch.zeros((), dtype=torch.float64),
+        [weight.clone().requires_grad_() for weight in best.model.weights],
+    )
     for kept, chance in coin_masks([drop] * 5):
-        first, second, third = best.model.weights
+        first, second, third = leaves
         masked = third * (kept[2:] / (1 - drop)) @ (second * (kept[:2] / (1 - drop)) @ first)
-        value += chance * float((data.inputs @ masked.mT - data.targets).square().sum(1).mean())
-    return [*found, compare(best.objective, "==", scale * value, "criterion of the optimum", precision=1e-8)]
+        value = value + chance * (data.inputs @ masked.mT - data.targets).square().sum(1).mean()
+    slopes = torch.cat([slope.flatten() for slope in torch.autograd.grad(value, leaves)])
+    found.append(compare(slopes, "==", 0.0, "no slope at the optimum", precision=1e-7))
+    return [*found, compare(best.objective, "==", scale * value.detach(), "criterion of the optimum", precision=1e-8)]
 
 
 def own_units(scale: float) -> list[Comparison]:

@@ -167,6 +167,30 @@ def closures(scale: float) -> list[Comparison]:
         found.append(compare(ours.mean.value[n], "==", net.weights[1] @ center[0] + net.biases[1], "its mean"))
         own = net.weights[1].square() @ added.diagonal()
         found.append(compare(lone.variance.value[n], "==", scale * own, f"diagonal closure, point {n}"))
+    found += _closed_twice(scale)
+    flat = rectified(tensor([[0.4, -0.4]]), torch.zeros(1, 2, 2, dtype=torch.float64))
+    found.append(compare(flat[0], "==", scale * tensor([[0.4, 0.0]]), "mean of what does not vary"))
+    return [*found, compare(flat[1], "==", 0.0, "its variance")]
+
+
+def _closed_twice(scale: float) -> list[Comparison]:
+    """Two hidden layers: what leaves one normal enters the next, with its covariance or its variances alone."""
+    found: list[Comparison] = []
+    net, inputs, rates = network(5, 3, 4, 3, 2), normal(6, 2, 3), (0.2, 0.4, 0.1)
+    law = Product([Bernoulli(rate, size) for rate, size in zip(rates, (3, 4, 3), strict=True)])
+    for kind in ("full", "diagonal"):
+        told = predictive(net, inputs, law, Closure(kind, check=None))
+        for n, point in enumerate(inputs):
+            center, spread = point, torch.zeros(3, 3, dtype=torch.float64)
+            for weight, bias, rate in zip(net.weights, net.biases, rates, strict=True):
+                if weight is not net.weights[0]:
+                    center, spread = (part[0] for part in rectified(center[None], spread[None]))
+                spread = spread + rate / (1 - rate) * torch.diag(spread.diagonal() + center.square())
+                center, spread = weight @ center + bias, weight @ spread @ weight.mT
+                if kind == "diagonal":
+                    spread = torch.diag(spread.diagonal())
+            found.append(compare(told.mean.value[n], "==", scale * center, f"mean after two layers, {kind}"))
+            found.append(compare(told.variance.value[n], "==", scale * spread.diagonal(), f"and variance, {kind}"))
     return found
 
 

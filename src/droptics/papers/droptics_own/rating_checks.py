@@ -326,7 +326,17 @@ def new_users(scale: float) -> list[Comparison]:
     train[split.train.users, ranker._items(split.train.items)] = 1.0
     held = np.unique(split.known.users)
     told_both = against_popularity(ranker, split, (2, 3))
-    for name, score in (("popular", np.tile(train.sum(0), (14, 1))), ("personal", ranker.scores(known))):
+    gram = train.T @ train
+    personal = known @ weights_of(gram, 0.3 / 0.7 * np.diagonal(gram) + 0.5, "zero")
+    whole = sorted(zip(rows, columns, grades, strict=True))
+    parted = [one for part in split for one in zip(part.users, part.items, part.values, strict=True)]
+    found.append(compare(np.array(sorted(parted)), "==", np.array(whole), "every interaction is in one part"))
+    found.append(compare(len(held), "==", round(0.4 * len(np.unique(rows))), "users held out"))
+    found.append(compare(np.isin(split.train.users, held), "==", 0.0, "none of them in training"))
+    for u in held:
+        own, shown = int((rows == u).sum()), int((split.known.users == u).sum())
+        found.append(compare(shown, "==", min(max(1, round(0.6 * own)), own - 1), f"known of user {u}"))
+    for name, score in (("popular", np.tile(train.sum(0), (14, 1))), ("personal", personal)):
         for length in (2, 3):
             values = [
                 _list_values(score[u], known[u], hidden[u], length)["recall"]

@@ -34,9 +34,8 @@ def input_dropout(wrong: float) -> list[Comparison]:
 def frequency_ridge(scale: float) -> list[Comparison]:
     """At minimizers of the expected penalty the ridge scaled by frequency has zero gradient at the matched strength."""
     found = []
-    alpha, drop = 0.2, 0.4
     users, items = torch.nonzero(normal(7, 12, 9) > 0.3, as_tuple=True)
-    for width in (2, 3):
+    for width, alpha, drop in ((2, 0.2, 0.4), (3, 0.1, 0.25)):
         model = ImplicitDropoutCompletion(width, drop, alpha, sweeps=4000, cg_steps=None, dtype="float64")
         model.fit((users, items, torch.ones(len(users))))
         w, h = (torch.from_numpy(side) for side in (model.user_factors_, model.item_factors_))

@@ -374,17 +374,34 @@ def zero_iff(blockwise: bool) -> list[Comparison]:
 
 
 def per_unit_ratio(share: float) -> list[Comparison]:
-    """Per unit, dropout over DropConnect penalty = v^T G v / v^T diag(G) v: a Rayleigh quotient of the correlations."""
+    """Per unit, dropout over DropConnect penalty = v^T G v / v^T diag(G) v: a Rayleigh quotient of the correlations.
+
+    Both penalties are also averages over all masks of the unit and of its connections.
+    """
     found = []
-    data = sample(1, 9, 4, 2)
-    G = data.inputs.mT @ data.inputs / len(data)
-    scale = torch.diagonal(G).sqrt()
-    values, vectors = torch.linalg.eigh(G / torch.outer(scale, scale))
-    directions = torch.cat([normal(3, 4, 6), vectors / scale[:, None]], dim=1)
-    for v in directions.mT:
-        U, V = normal(5, 2, 1), v[:, None]
-        dropped = penalty(TwoLayerLinear(U, V), data, Bernoulli(0.3, 1)).value
-        cut = penalty(Connections(U, V), data, Bernoulli(0.3, 4)).value
-        found.append(compare(dropped / cut, "<=", share * values[-1], "at most the largest eigenvalue"))
-        found.append(compare(dropped / cut, ">=", values[0] / share, "at least the smallest"))
+    for seed, drop in ((1, 0.3), (11, 0.6)):
+        data = sample(seed, 9, 4, 2)
+        G = data.inputs.mT @ data.inputs / len(data)
+        scale = torch.diagonal(G).sqrt()
+        values, vectors = torch.linalg.eigh(G / torch.outer(scale, scale))
+        directions = torch.cat([normal(seed + 2, 4, 6), vectors / scale[:, None]], dim=1)
+        for v in directions.mT:
+            U, V = normal(seed + 4, 2, 1), v[:, None]
+            dropped = penalty(TwoLayerLinear(U, V), data, Bernoulli(drop, 1)).value
+            cut = penalty(Connections(U, V), data, Bernoulli(drop, 4)).value
+            for mine, coins, name in ((dropped, 1, "dropout"), (cut, 4, "DropConnect")):
+                moved = (
+                    (data.inputs @ (V * (kept[:, None] / (1 - drop) - 1)), chance)
+                    for kept, chance in coin_masks([drop] * coins)
+                )
+                masked = sum(chance * (move @ U.mT).square().sum(1).mean() for move, chance in moved)
+                found.append(compare(mine, "==", masked, f"{name} over all masks"))
+            found.append(compare(dropped / cut, "<=", share * values[-1], "at most the largest eigenvalue"))
+            found.append(compare(dropped / cut, ">=", values[0] / share, "at least the smallest"))
+            if v.equal(directions[:, -1]):
+                found.append(compare(dropped / cut, "==", share * values[-1], "the largest is attained"))
+            if v.equal(directions[:, 6]):
+                found.append(compare(dropped / cut, "==", values[0] / share, "the smallest is attained"))
+        found.append(compare(values[0], "<", 1.0, "there DropConnect adds more"))
+        found.append(compare(values[-1], ">", 1.0, "there dropout adds more"))
     return found
