@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from droptics.bounds import data_norm, measured_rademacher
@@ -33,6 +34,8 @@ from droptics.papers.thesis import chapter3_checks, chapter3_optimum_checks
 from droptics.penalties import Enumerate, criterion, penalty
 from droptics.rates.exact import HeadScan
 from droptics.spectra.any_law import frobenius_strength, nuclear_strength
+
+Reals = NDArray[np.float64]
 
 
 def _deep(seed: int, sizes: Sequence[int], drop: float) -> tuple[DeepLinear, Moments, MaskLaw]:
@@ -420,9 +423,28 @@ def exact_negative_minima(values: Sequence[float], wins_from: int) -> list[Compa
     return found
 
 
-def nor_beats(cases: Sequence[tuple[int, int]], relation: Relation) -> list[Comparison]:
-    """NOR network against the best non-negative network."""
+def _best_line(cross: Reals, square: Reals, zero: Reals, zero_square: Reals) -> Reals:
+    """Least (E (b + cZ - 1)^2 + E (b + cZ_0)^2) / 2 from moments of Z and of Z_0, what units sum to at x = 0."""
+    level, second = cross + zero, square + zero_square
+    determinant = 2 * second - level**2
+    return (1 - (second - 2 * cross * level + 2 * cross**2) / determinant) / 2
+
+
+def nor_beats(inputs: Sequence[int], widths: Sequence[int], relation: Relation) -> list[Comparison]:
+    """NOR networks against the best non-negative ones of the same width, all pairs; both by moments of their masks.
+
+    n units of one mask each multiply second moments by 1 + 1/n. Non-negative units see Bin(K, 1/2) kept inputs at
+    x = 1 and nothing at x = 0; NOR units fire at x = 1 with chance Q = 2^-K and always at x = 0.
+    """
+    K, n = (grid.ravel().astype(float) for grid in np.meshgrid(inputs, widths))
+    Q, noise = 2**-K, 1 + 1 / n
+    nor = _best_line(Q, Q * noise, 1 + 0 * n, noise)
+    positive = _best_line(K / 2, (K + K**2) / 4 * noise, 0 * n, 0 * n)
+    pairs = list(zip(K.astype(int).tolist(), n.astype(int).tolist(), strict=True))
+    label = f"K from {inputs[0]} to {inputs[-1]}, n from {widths[0]} to {widths[-1]}"
+    told = [networks.nor_criterion(*pair) for pair in pairs], [networks.positive_minimum(*pair) for pair in pairs]
     return [
-        compare(networks.nor_criterion(K, n), relation, networks.positive_minimum(K, n), f"K={K} n={n}")
-        for K, n in cases
+        compare(told[0], "==", nor, f"NOR networks by moments, {label}"),
+        compare(told[1], "==", positive, f"non-negative ones by moments, {label}"),
+        compare(told[0], relation, told[1], f"which are better, {label}"),
     ]

@@ -182,7 +182,7 @@ CLAIMS: tuple[Claim, ...] = (
             *negative_checks.negative_weights_win(((19, 400), (64, 4000))),
         ],
         control=partial(negative_checks.gadget_limit_wins, (1,)),
-        note="K >= 2 and, at drop 1/2, K >= 3 for every width: see droptics-nor-network.",
+        note="K >= 2 and, at drop 1/2 with one hidden layer, K >= 3 for every width: see droptics-nor-network.",
     ),
     Claim(
         "helmbold2017-thm17",

@@ -117,7 +117,7 @@ def nonnegative_bound(share: float, bound: Callable[[int], float]) -> list[Compa
 def best_positive(scale: float) -> list[Comparison]:
     """The stated network attains J_pos, and its formula."""
     found = []
-    for K, n, drop in ((2, 3, 0.5), (3, 2, 0.3), (4, 1, 0.6)):
+    for K, n, drop in ((2, 3, 0.5), (3, 1, 0.5), (5, 2, 0.5), (3, 2, 0.3), (4, 1, 0.6)):
         model = networks.positive_network(K, n, drop)
         value = exact(model, networks.two_points(torch.ones(K)), drop)
         found.append(compare(value, "==", scale * networks.positive_minimum(K, n, drop), f"K={K} n={n}"))
@@ -174,7 +174,7 @@ def gadget_limit_wins(inputs: Sequence[int]) -> list[Comparison]:
 def nor_value(scale: float) -> list[Comparison]:
     """Criterion of the NOR network against its formula."""
     found = []
-    for K, n, drop in ((2, 3, 0.5), (3, 2, 0.3), (2, 5, 0.7)):
+    for K, n, drop in ((2, 3, 0.5), (3, 1, 0.5), (8, 2, 0.5), (3, 2, 0.3), (2, 5, 0.7)):
         value = exact(networks.nor_network(K, n, drop), networks.two_points(torch.ones(K)), drop)
         found.append(compare(value, "==", scale * networks.nor_criterion(K, n, drop), f"K={K} n={n}"))
     return found
