@@ -210,15 +210,24 @@ def gadget_value(power: int, cases: Sequence[tuple[int, int, int]] = CASES) -> l
 
 
 def gadget_bias(share: float) -> list[Comparison]:
-    """With the best bias and output weights (1-b)c (share 1) the criterion is t/(2(1+t))."""
+    """With the best bias and output weights (1-b)c (share 1) the criterion is t/(2(1+t)), and more at biases nearby."""
     found = []
-    for K, n in ((2, 4), (3, 6)):
-        bias = networks.gadget_best_bias(K, n, 2)
-        model = networks.gadget_network(K, n, 2, bias=bias)
-        head = model.weights[1] / (1 - bias) ** (1 - share)
-        net = ReLUNet([model.weights[0], head], model.biases)
-        value = exact(net, networks.two_points(torch.ones(K)))
-        found.append(compare(value, "==", networks.gadget_criterion(K, n, 2, bias=bias), f"K={K} n={n}"))
+    for K, n, d in ((2, 4, 2), (3, 6, 2), (2, 2, 3)):
+        t = 1 - (1 - 0.5**K) / ((1 + K / n) * (1 + 1 / n) ** (d - 2))
+        bias = networks.gadget_best_bias(K, n, d)
+
+        def reached(bias: float, sizes: tuple[int, int, int] = (K, n, d)) -> float:
+            model = networks.gadget_network(*sizes, bias=bias)
+            head = model.weights[-1] / (1 - bias) ** (1 - share)
+            net = ReLUNet([*model.weights[:-1], head], model.biases)
+            return float(exact(net, networks.two_points(torch.ones(sizes[0]))))
+
+        label, value = f"K={K} n={n} d={d}", reached(bias)
+        found.append(compare(bias, "==", t / (1 + t), f"best bias, {label}"))
+        found.append(compare(value, "==", t / (2 * (1 + t)), f"criterion, {label}"))
+        found += [
+            compare(reached(f * bias), ">", value, f"criterion at {f} times the bias, {label}") for f in (0.9, 1.1)
+        ]
     return found
 
 
