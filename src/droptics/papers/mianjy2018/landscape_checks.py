@@ -244,13 +244,27 @@ def rotation_curvature(factor: Callable[[float], float]) -> list[Comparison]:
     return found
 
 
-def below_map(eigenvalues: tuple[float, ...], lam: float = 0.5) -> list[Comparison]:
-    """UU^T <= M at critical points: the largest eigenvalue of UU^T - M is not positive."""
+def below_map(sign: float) -> list[Comparison]:
+    """UU^T <= M at critical points: the largest eigenvalue of UU^T - M is not positive.
+
+    Equalized points by their closed form, and whatever root finding reaches, most of it with columns of different
+    norms. The least eigenvalue of every M is multiplied by `sign`.
+    """
     found = []
-    M = torch.diag(tensor(eigenvalues))
-    for U in group_points(tensor(eigenvalues), lam, 2):
-        top = torch.linalg.eigvalsh(U @ U.mT - M)[-1]
-        found.append(compare(top, "<=", 0.0, "largest eigenvalue of UU^T - M", precision=1e-7))
+    for given, width, lam in (
+        (torch.diag(tensor([2.0, 0.5])), 2, 0.5),
+        *((psd(seed, size), width, lam) for seed, size, width, lam in ((1, 2, 2, 0.5), (2, 3, 2, 0.1), (3, 4, 3, 1.4))),
+    ):
+        eigenvalues, vectors = torch.linalg.eigh(given)
+        eigenvalues[0] *= sign
+        M = vectors @ torch.diag(eigenvalues) @ vectors.mT
+        closed = [vectors @ U for U in group_points(eigenvalues, lam, width)]
+        for U in [*closed, *critical_points(M, lam, width)]:
+            label = f"{len(M)} inputs, r={width}, lam={lam}"
+            gradient = torch.func.grad(tied_objective(M, lam))(U)
+            found.append(compare(gradient, "==", 0.0, f"gradient, {label}", precision=1e-7))
+            top = torch.linalg.eigvalsh(U @ U.mT - M)[-1]
+            found.append(compare(top, "<=", 0.0, f"largest eigenvalue of UU^T - M, {label}", precision=1e-7))
     return found
 
 
