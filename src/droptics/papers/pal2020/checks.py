@@ -130,13 +130,17 @@ def algorithm_1(factor: float) -> list[Comparison]:
 
 
 def doubling(share: float) -> list[Comparison]:
-    """[U U]/sqrt 2, [V V]/sqrt 2 computes the same map with `share` of the penalty."""
+    """[U U]/sqrt 2, [V V]/sqrt 2 computes the same map with `share` of the penalty, three times in a row."""
     found = []
     for model, data, drop in instances():
-        wide = TwoLayerLinear(torch.cat([model.U, model.U], 1) / 2**0.5, torch.cat([model.V, model.V], 1) / 2**0.5)
-        before, after = (penalty(net, data, Block(drop, net.units, 2)).value for net in (model, wide))
-        found.append(compare(wide.matrix(), "==", model.matrix(), "same map"))
-        found.append(compare(after, "==", share * before, f"penalty at drop={drop}"))
+        net, whole = model, enumerated(model, data, drop, 2)
+        for times in range(4):
+            label, value = f"doubled {times} times, drop={drop}", penalty(net, data, Block(drop, net.units, 2)).value
+            found.append(compare(net.matrix(), "==", model.matrix(), f"same map, {label}"))
+            found.append(compare(value, "==", share**times * whole, f"penalty, {label}"))
+            if times < 2:  # all masks of at most six blocks
+                found.append(compare(value, "==", enumerated(net, data, drop, 2), f"over all masks, {label}"))
+            net = TwoLayerLinear(torch.cat([net.U, net.U], 1) / 2**0.5, torch.cat([net.V, net.V], 1) / 2**0.5)
     return found
 
 
@@ -150,7 +154,7 @@ def unreachable() -> list[Comparison]:
 def width_adaptive(factor: Callable[[int, int], float]) -> list[Comparison]:
     """Strength at the width-adaptive rate."""
     found = []
-    for drop, width, block in ((0.1, 50, 5), (0.3, 12, 1), (0.6, 4, 4), (0.0, 8, 2)):
+    for drop, width, block in ((0.1, 50, 5), (0.3, 12, 1), (0.2, 10, 2), (0.6, 4, 4), (0.0, 8, 2)):
         rate = drop_for_width(drop, width, block)
         beta = drop / (1 - drop)
         found.append(compare(rate / (1 - rate), "==", factor(width, block) * beta, f"d={width} r={block} drop={drop}"))

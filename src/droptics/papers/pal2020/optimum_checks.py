@@ -175,17 +175,27 @@ def balanced_at_fixed_width(optimal: bool) -> list[Comparison]:
     return found
 
 
-def rank_of_inputs(examples: int, projected: bool) -> list[Comparison]:
-    """Least dropout objective on real inputs against the closed form, from singular values of Y or of Y X^+ X."""
-    X, Y, width, gamma = normal(1, 3, examples), normal(2, 2, examples), 3, 0.8
-    P = torch.linalg.pinv(X) @ X if projected else torch.eye(examples, dtype=torch.float64)
-    m, beta = torch.linalg.svdvals(Y @ P), gamma / width
-    x = k_support_shrink(m, beta, 1)
-    stated = (m - x).square().sum() + beta * x.sum() ** 2 + (Y - Y @ P).square().sum()
+def rank_of_inputs(cases: Sequence[tuple[int, int, int]], projected: bool) -> list[Comparison]:
+    """Least DropBlock objective on N real inputs against the closed form, from singular values of Y or of Y X^+ X.
 
-    def objective(U: Tensor, V: Tensor) -> Tensor:
-        hidden = V.mT @ X
-        return (Y - U @ hidden).square().sum() + gamma * (U.square().sum(0) * hidden.square().sum(1)).sum()
+    The cases are N of inputs with three coordinates, the size r of the blocks (1 is dropout) and their number.
+    """
+    found = []
+    gamma = 0.8
+    for examples, block, blocks in cases:
+        X, Y = normal(1, 3, examples), normal(2, 2, examples)
+        P = torch.linalg.pinv(X) @ X if projected else torch.eye(examples, dtype=torch.float64)
+        m, beta = torch.linalg.svdvals(Y @ P), gamma / blocks
+        x = k_support_shrink(m, beta, block)
+        stated = (m - x).square().sum() + beta * k_support(x, block) ** 2 + (Y - Y @ P).square().sum()
 
-    best, _ = descend(objective, [(2, width), (3, width)], starts=5)
-    return [compare(best, "==", stated, f"least objective, {examples} examples of 3 inputs", precision=1e-6)]
+        def objective(U: Tensor, V: Tensor, X: Tensor = X, Y: Tensor = Y, block: int = block) -> Tensor:
+            hidden = V.mT @ X
+            parts = zip(U.split(block, 1), hidden.split(block, 0), strict=True)
+            added = torch.stack([(A @ B).square().sum() for A, B in parts]).sum()
+            return (Y - U @ hidden).square().sum() + gamma * added
+
+        best, _ = descend(objective, [(2, block * blocks), (3, block * blocks)], starts=2)
+        label = f"least objective, {examples} examples of 3 inputs, r={block}"
+        found.append(compare(best, "==", stated, label, precision=1e-6))
+    return found
