@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import tempfile
 import warnings
@@ -99,9 +100,49 @@ def adapters(scale: float) -> list[Comparison]:
     return found
 
 
+class _Counted(nn.Linear):
+    """An affine module that counts its passes and is interrupted after `most` of them."""
+
+    calls, most = 0, math.inf
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.calls += 1
+        if self.calls > self.most:
+            raise KeyboardInterrupt
+        return super().forward(inputs)
+
+
+def _interrupted(scale: float) -> list[Comparison]:
+    """A run that was interrupted goes on where it ended; the ensemble by default fools those within the radius."""
+    weights, offset = _affine(3)
+    inputs = normal(6, 12, 5)
+    data = Sample(inputs, (inputs @ weights.mT + offset).argmax(1))
+    model = _Counted(5, 3).double()
+    model.load_state_dict({"weight": weights, "bias": offset})
+    threat, methods = Threat("l2", 0.3), [Apgd(CrossEntropy(), steps=9), Fab(steps=9), Square(queries=9)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "found.safetensors"
+        whole = robust_accuracy(model, data, threat, methods, batch=5)
+        passes, model.calls, model.most = model.calls, 0, int(0.7 * model.calls)
+        with contextlib.suppress(KeyboardInterrupt):
+            robust_accuracy(model, data, threat, methods, checkpoint=path, batch=5)
+        stopped, model.calls, model.most = model.calls, 0, math.inf
+        resumed = robust_accuracy(model, data, threat, methods, checkpoint=path, batch=5)
+    after, far = model.calls, _distances(weights, offset, data, "l2")
+    told = robust_accuracy(model, data, threat)
+    fooled = (told.found_by < len(told.stages)).double()
+    return [
+        compare(stopped, "==", scale * (int(0.7 * passes) + 1), "passes until the interruption"),
+        compare(after, "<", passes, "passes after it"),
+        compare(resumed.inputs, "==", whole.inputs, "points of an interrupted run"),
+        compare(resumed.found_by, "==", whole.found_by, "who fooled whom in an interrupted run"),
+        compare(fooled, "==", scale * (far <= threat.radius).double(), "fooled by default"),
+    ]
+
+
 def affine_ensembles(scale: float) -> list[Comparison]:
     """Ensembles of attacks on affine models fool exactly those nearer than the radius, resumed runs too."""
-    found: list[Comparison] = []
+    found = _interrupted(scale)
     for classes in (1, 2, 4) if scale == 1 else (2,):
         weights, offset = _affine(classes)
         inputs = normal(4, 24, 5)
