@@ -369,10 +369,10 @@ def _paths(scale: float) -> list[Comparison]:
                 model.set_params(drop=point.drop).fit(train)
                 # the same sums of ratings in another order, over four sweeps of each of eight fits
                 errors = {"held-out": point.holdout_rmse, "training": point.train_rmse}
-                wanted = model.evaluate(held, unknown="ignore").rmse, model.history_[-1].rmse
-                for (name, told), rmse in zip(errors.items(), wanted, strict=True):
+                own = model.evaluate(held, unknown="ignore").rmse, model.history_[-1].rmse
+                for (name, error), rmse in zip(errors.items(), own, strict=True):
                     label = f"{name} error, width {width}, drop {point.drop:.3f}"
-                    found.append(compare(told, "==", scale * rmse, label))
+                    found.append(compare(error, "==", scale * rmse, label))
         best = min(choice.points_, key=lambda point: point.holdout_rmse)
         found.append(
             compare([choice.best_width_, choice.best_drop_], "==", [scale * best.width, scale * best.drop], "the best")

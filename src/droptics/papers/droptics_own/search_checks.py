@@ -103,7 +103,8 @@ def adapters(scale: float) -> list[Comparison]:
 class _Counted(nn.Linear):
     """An affine module that counts its passes and is interrupted after `most` of them."""
 
-    calls, most = 0, math.inf
+    calls: int = 0
+    most: float = math.inf
 
     def forward(self, inputs: Tensor) -> Tensor:
         self.calls += 1
@@ -119,7 +120,8 @@ def _interrupted(scale: float) -> list[Comparison]:
     data = Sample(inputs, (inputs @ weights.mT + offset).argmax(1))
     model = _Counted(5, 3).double()
     model.load_state_dict({"weight": weights, "bias": offset})
-    threat, methods = Threat("l2", 0.3), [Apgd(CrossEntropy(), steps=9), Fab(steps=9), Square(queries=9)]
+    threat = Threat("l2", 0.3)
+    methods: list[Any] = [Apgd(CrossEntropy(), steps=9), Fab(steps=9), Square(queries=9)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.safetensors"
         whole = robust_accuracy(model, data, threat, methods, batch=5)
