@@ -133,17 +133,28 @@ def held_out(position: int) -> list[Comparison]:
     """Every rating of users held out stands in one part, none is without a known and a hidden one; metrics by hand."""
     pairs = [(user, item) for user in range(30) for item in range(1 + user % 5)]
     users, items = (np.array(column) for column in zip(*pairs, strict=True))
-    parts = hold_out_users((users, items, np.ones(len(pairs))), share=0.4, fold_in=0.9, seed=3)
-    held = set(parts.known.users.tolist())
-    together = sorted(pair for part in parts for pair in zip(part.users.tolist(), part.items.tolist(), strict=True))
+    found: list[Comparison] = []
+    for seed, fold_in in itertools.product(range(3), (0.05, 0.5, 0.9)):
+        parts = hold_out_users((users, items, np.ones(len(pairs))), share=0.4, fold_in=fold_in, seed=seed)
+        held = set(parts.known.users.tolist())
+        together = sorted(pair for part in parts for pair in zip(part.users.tolist(), part.items.tolist(), strict=True))
+        name = f"seed {seed}, {fold_in} known"
+        found += [
+            compare(float(together == sorted(pairs)), "==", 1.0, f"every rating once, {name}"),
+            compare(float(held == set(parts.hidden.users.tolist())), "==", 1.0, f"known and hidden ratings, {name}"),
+            compare(float(bool(held & set(parts.train.users.tolist()))), "==", 0.0, f"training and held out, {name}"),
+            compare(float(len(held)), "==", 12.0, f"users held out, {name}"),
+        ]
+    # one relevant item, of rank r: its gain beside that of rank one, which is 1
+    for rank in range(1, 13):
+        lone = ranking(-np.arange(12.0)[None], None, np.eye(12)[[rank - 1]], at=[12]).users["ndcg@12"]
+        wanted = math.log2(position + 1) / math.log2(position + rank)
+        found.append(compare(lone, "==", wanted, f"the gain of rank {rank}"))
     scores, relevant = np.array([[5.0, 4.0, 3.0, 2.0, 1.0]]), np.array([[0, 1, 0, 1, 1]])
     judged = ranking(scores, None, relevant, at=[2, 4])
     gains = [1 / math.log2(position + rank) for rank in range(1, 5)]
     return [
-        compare(float(together == sorted(pairs)), "==", 1.0, "every rating once"),
-        compare(float(held == set(parts.hidden.users.tolist())), "==", 1.0, "users with known and hidden ratings"),
-        compare(float(bool(held & set(parts.train.users.tolist()))), "==", 0.0, "users in training and held out"),
-        compare(float(len(held)), "==", 12.0, "users held out"),
+        *found,
         compare(judged.users["ndcg@2"], "==", gains[1] / (gains[0] + gains[1]), "ndcg@2"),
         compare(judged.users["ndcg@4"], "==", (gains[1] + gains[3]) / sum(gains[:3]), "ndcg@4"),
     ]
@@ -175,16 +186,29 @@ def leading_values(power: float) -> list[Comparison]:
     left, right = (torch.linalg.qr(normal(seed, size, 40)).Q for seed, size in ((1, 500), (2, 450)))
     values = torch.linspace(3.0, 0.1, 40, dtype=torch.float64)
     found = []
-    for width, drop in ((3, 0.5), (12, 0.2)):
+    for width, drop in ((3, 0.5), (12, 0.2), (30, 0.7)):
         lam = drop / (1 - drop) / width
         # the rank with the least value, and the values cut there
-        best = min(
-            float(values.square().sum() - values[:k].square().sum() + lam * values[:k].sum() ** 2 / (1 + lam * k))
+        best, rank = min(
+            (float(values[k:].square().sum() + lam * values[:k].sum() ** 2 / (1 + lam * k)), k)
             for k in range(1, width + 1)
+            if values[k - 1] > lam * values[:k].sum() / (1 + lam * k)
         )
-        ours = optimum_of_map((left * values**power) @ right.mT, Bernoulli(drop, width))
-        found.append(compare(ours.objective, "==", best, f"width {width}", precision=1e-8))
-        found.append(compare(ours.bound, "<=", best, f"bound, width {width}"))
+        kept = values[:rank] - lam * values[:rank].sum() / (1 + lam * rank)
+        for tall in (True, False):
+            turned = (left, right) if tall else (right, left)
+            ours = optimum_of_map((turned[0] * values**power) @ turned[1].mT, Bernoulli(drop, width))
+            name = f"width {width}, tall {tall}"
+            found.append(compare(ours.objective, "==", best, name, precision=1e-8))
+            found.append(compare(ours.bound, "<=", best, f"bound, {name}"))
+            found.append(compare(ours.bound, ">=", best - 1e-8 * best, f"bound from below, {name}"))
+            found.append(compare(ours.rank, "==", rank, f"rank, {name}"))
+            # the network itself: its singular vectors, what is kept of the values, and units of one size
+            U, V = ours.model.tensors
+            map_ = (turned[0][:, :rank] * kept) @ turned[1][:, :rank].mT
+            found.append(compare(U @ V.mT, "==", map_, f"map, {name}", precision=1e-5))
+            sizes = U.square().sum(0).sqrt() * V.square().sum(0).sqrt()
+            found.append(compare(sizes, "==", kept.sum() / width, f"units, {name}", precision=1e-6))
     return found
 
 
