@@ -120,7 +120,7 @@ def read_data(scale: float) -> list[Comparison]:
 
 
 def shared_draws(scale: float) -> list[Comparison]:
-    """Draws go where their spread is largest within the budget; intervals cover what all masks give."""
+    """Draws go to sites that the fewest resolve, then to the widest spread; penalties are those of all masks."""
     found: list[Comparison] = []
     guesses = {"wide": Guess(1.0, 2.0), "narrow": Guess(1.0, 0.01), "small": Guess(0.001, 0.02)}
     costs, least = {"wide": 1.0, "narrow": 0.5, "small": 0.25}, {"wide": 1, "narrow": 2, "small": 1}
