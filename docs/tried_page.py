@@ -64,7 +64,7 @@ Lists of deliberate mistakes as claims and tests met them first; nothing had bee
 AGAIN = """
 ### Once more
 
-Lists of deliberate mistakes against later claims and tests, with those for what had lived.
+Lists of deliberate mistakes against later claims and tests; the last one was fresh.
 """
 SURVIVORS = """
 ### Survivors
