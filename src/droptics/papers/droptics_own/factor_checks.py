@@ -9,6 +9,7 @@ import torch
 from scipy.optimize import least_squares, nnls
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.data import Moments
 from droptics.evidence.claims import Comparison, compare
 from droptics.landscapes import inspect, spurious_minimum
@@ -20,9 +21,6 @@ from droptics.optima.two_layer import optimal_factors
 from droptics.papers.instances import descend, moments, normal, tensor
 from droptics.papers.mianjy2018.landscape_checks import group_points
 from droptics.penalties import criterion
-
-Array = np.ndarray
-
 
 Derivative = Callable[[Array], Array]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.data import Moments
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import equalizer, shrink
@@ -90,7 +90,6 @@ def swap_curvature(at_zero: bool) -> list[Comparison]:
     return [compare(curvature, "==", true if at_zero else printed, "second derivative at zero")]
 
 
-Array = NDArray[np.float64]
 Score = Callable[[Array, Array], Array]
 
 
