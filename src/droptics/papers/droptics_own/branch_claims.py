@@ -7,6 +7,7 @@ from droptics.papers.droptics_own import (
     audited_data_checks,
     corner_checks,
     descent_checks,
+    entropy_checks,
     finding_checks,
     fitted_network_checks,
     module_checks,
@@ -116,7 +117,7 @@ CLAIMS: tuple[Claim, ...] = (
         "many-examples",
         "Certified bounds of many weighed examples and of products hold the penalty within 8 % of it, of normal noise "
         "within 20 %.",
-        pair(sum_checks.many_examples),
+        pair(entropy_checks.many_examples),
         ("penalties.penalty", "penalties.Certified"),
         f"{ENUMERATED} Normal noise by quadrature.",
     ),

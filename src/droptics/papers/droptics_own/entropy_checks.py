@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -11,9 +12,13 @@ from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.layers import ExplicitDropout
 from droptics.losses import CrossEntropy, Logistic
-from droptics.masks import Bernoulli
+from droptics.masks import Bernoulli, Block, Gaussian, Product
 from droptics.models import LastLayer, TwoLayerLinear
+from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.droptics_own.sum_checks import listed
+from droptics.papers.instances import normal, tensor, uniform
 from droptics.penalties import Certified, ClosedForm, penalty
+from droptics.penalties.certified import MANY
 from droptics.penalties.second_order import second_order
 
 DROPS = (0.1, 0.5, 0.8)
@@ -96,3 +101,66 @@ def consistency(factor: float) -> list[Comparison]:
         compare(ratio, "<=", 1.2 * factor, "not more"),
         compare(share, "==", 1.0, "second order over the penalty", precision=0.05),
     ]
+
+
+@torch.no_grad()
+def _entropic(head: nn.Module, data: Sample, multipliers: Tensor, chances: Tensor) -> Tensor:
+    """The mean over masks and examples by which the logarithm of the sum of exponentials grows."""
+    outputs = head(data.inputs * multipliers[:, None, :])
+    each = chances @ torch.logsumexp(outputs, -1) - torch.logsumexp(head(data.inputs), -1)
+    assert data.weights is not None
+    return each @ (data.weights / data.weights.sum())
+
+
+def many_examples(scale: float) -> list[Comparison]:
+    """Certified bounds of many weighed examples, of normal noise, of products and of large margins hold the truth."""
+    found: list[Comparison] = []
+    count = MANY + 7
+    features, labels = normal(1, count, 4), torch.arange(count) % 3
+    weights = uniform(2, count) + 0.1
+    head = linear_head(3, 4, 3)
+    data, model = Sample(features, labels, weights=weights), LastLayer.of(head)
+    rates = tensor([0.1, 0.3, 0.5, 0.2])
+    halves = Bernoulli(rates[:2], 2), Bernoulli(rates[2:], 2)
+    laws = {"coins": Bernoulli(rates, 4), "products": Product(halves), "blocks": Product([halves[0], Block(0.4, 2, 2)])}
+    for name, law in laws.items():
+        truth = _entropic(head, data, *listed(law))
+        told = penalty(model, data, law, Certified(), CrossEntropy())
+        found.append(compare(told.lower, "<=", scale * truth, f"many from below, {name}"))
+        found.append(compare(told.upper, ">=", scale * truth, f"many from above, {name}"))
+        # the examples that are not looked at again leave a twentieth open, each of the others a fiftieth
+        found.append(compare(told.upper - told.lower, "<=", 0.08 * truth, f"width for many, {name}"))
+    part = Sample(features[:9], labels[:9], weights=weights[:9])
+    points, mass = np.polynomial.hermite_e.hermegauss(41)
+    nodes = torch.cartesian_prod(*[torch.from_numpy(points)] * 2)
+    shares = torch.cartesian_prod(*[torch.from_numpy(mass / mass.sum())] * 2).prod(-1)
+    narrow, few = linear_head(3, 2, 3), Sample(features[:9, :2], labels[:9], weights=weights[:9])
+    truth = _entropic(narrow, few, 1 + tensor([0.25, 0.1]).sqrt() * nodes, shares)
+    told = penalty(LastLayer.of(narrow), few, Gaussian(tensor([0.25, 0.1]), 2), Certified(), CrossEntropy())
+    found.append(compare(told.lower, "<=", scale * truth, "normal noise from below", precision=1e-6))
+    found.append(compare(told.upper, ">=", scale * truth, "normal noise from above", precision=1e-6))
+    found.append(compare(told.upper - told.lower, "<=", 0.2 * truth, "width for normal noise"))
+    pair = linear_head(5, 4, 2)
+    binary = Sample(part.inputs, torch.arange(9) % 2, weights=part.weights)
+    multipliers, chances = listed(laws["coins"])
+    truth = _entropic(pair, binary, multipliers, chances)
+    exact = penalty(LastLayer.of(pair), binary, Bernoulli(rates, 4), ClosedForm(), CrossEntropy())
+    found.append(compare(exact.value, "==", scale * truth, "two classes"))
+    found.append(compare(exact.error, "<=", 1e-9, "their error"))
+    one = linear_head(7, 4, 1)
+    with torch.no_grad():
+        one.weight *= 3
+        signs = torch.where(torch.arange(9) % 2 > 0, 1.0, -1.0).double()
+        scores = one(part.inputs * multipliers[:, None, :])[..., 0]
+        each = chances @ nn.functional.softplus(-scores * signs) - nn.functional.softplus(
+            -one(part.inputs)[:, 0] * signs
+        )
+    told = penalty(
+        LastLayer.of(one),
+        Sample(part.inputs, signs, weights=part.weights),
+        Bernoulli(rates, 4),
+        ClosedForm(),
+        Logistic(),
+    )
+    found.append(compare(told.value, "==", scale * each @ part.shares, "one margin"))
+    return found
