@@ -308,16 +308,32 @@ def block_layer(drop_share: float) -> list[Comparison]:
 
 
 def flow_sum(scale: float) -> list[Comparison]:
-    """relu_alpha = sum_k |u_k| sqrt(E relu(v_k.x)^2), and for both signs sqrt(v_k^T C v_k / 2)."""
+    """relu_alpha = sum_k |u_k| sqrt(E relu(v_k.x)^2), and for both signs sqrt(v_k^T C v_k / 2).
+
+    Over examples one by one, with and without weights, and over the examples beside their negatives; a unit that no
+    example reaches counts for nothing until the signs are doubled, one without an outgoing weight never.
+    """
     found = []
-    for seed in range(3):
-        data = sample(seed, 9, 3, 1)
-        V, u = normal(seed, 5, 3), normal(seed + 1, 1, 5)
-        net = ReLUNet([V, u])
-        plain = sum(
-            abs(float(u[0, k])) * float(torch.relu(data.inputs @ V[k]).square().mean()) ** 0.5 for k in range(5)
-        )
-        both = sum(abs(float(u[0, k])) * float((data.inputs @ V[k]).square().mean() / 2) ** 0.5 for k in range(5))
-        found.append(compare(relu_alpha(net, data), "==", scale * plain, "alpha"))
-        found.append(compare(relu_alpha(net, data, symmetrized=True), "==", scale * both, "alpha, both signs"))
+    for seed, (examples, inputs, width) in enumerate(((9, 3, 5), (4, 6, 2), (7, 1, 3), (1, 2, 1))):
+        X = sample(seed, examples, inputs, 1).inputs
+        V, u = normal(seed, width, inputs), normal(seed + 1, 1, width)
+        if width == 3:
+            V, u, X = V.abs() * tensor([[1.0], [-1.0], [1.0]]), u * tensor([1.0, 1.0, 0.0]), X.abs()
+        for weights in (None, simplex(seed, examples)):
+            shares = [1 / examples] * examples if weights is None else weights.tolist()
+            energies: dict[int, list[float]] = {1: [0.0] * width, -1: [0.0] * width}
+            for sign, k in itertools.product((1, -1), range(width)):
+                for x, share in zip(X, shares, strict=True):
+                    energies[sign][k] += share * max(0.0, sign * float(V[k] @ x)) ** 2
+            C = sum(share * torch.outer(x, x) for x, share in zip(X, shares, strict=True))
+            sizes = u[0].abs().tolist()
+            plain = sum(size * energy**0.5 for size, energy in zip(sizes, energies[1], strict=True))
+            doubled = sum(sizes[k] * ((energies[1][k] + energies[-1][k]) / 2) ** 0.5 for k in range(width))
+            both = sum(sizes[k] * float(V[k] @ C @ V[k] / 2) ** 0.5 for k in range(width))
+            net, data = ReLUNet([V, u]), Sample(X, torch.zeros(examples, 1).double(), weights)
+            label = f"{examples} examples, width {width}, {'no weights' if weights is None else 'weights'}"
+            found.append(compare(relu_alpha(net, data), "==", scale * plain, f"alpha, {label}"))
+            told = relu_alpha(net, data, symmetrized=True)
+            found.append(compare(told, "==", scale * both, f"alpha, both signs, {label}"))
+            found.append(compare(told, "==", scale * doubled, f"examples and their negatives, {label}"))
     return found

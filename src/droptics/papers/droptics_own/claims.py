@@ -156,7 +156,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-rank-one",
         "droptics, answers the question after thesis-lem7",
-        "With two or more hidden layers a network is equalized only if its map has rank at most one.",
+        "With dropout in two or more hidden layers a network is equalized only if its map, taken on the inputs, has "
+        "rank at most one: for these maps the least penalty is its convex envelope, above rank one it is larger.",
         check=lambda: [*checks.above_envelope(2, ">"), *checks.above_envelope(1, "==")],
         control=partial(checks.above_envelope, 2, "=="),
         objects=("envelopes.induced", "envelopes.envelope", "equalization.equalize"),

@@ -19,7 +19,7 @@ from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.linalg import equalizer, shrink
 from droptics.masks import Bernoulli
 from droptics.models import Autoencoder, TwoLayerLinear
-from droptics.norms import nuclear, path_norm
+from droptics.norms import path_norm
 from droptics.optima import optimum
 from droptics.papers.instances import (
     coin_masks,
@@ -398,33 +398,39 @@ def tied_optimum(
     return found
 
 
-def joint_construction(other: bool) -> list[Comparison]:
+def joint_construction(power: float) -> list[Comparison]:
     """Factors with the same product and ||u q_i||^2 = ||v q_i||^2 = ||U V^T||_* / r, as printed and by the library.
 
-    Products of full rank, of a rank below the width, of rank one and zero, of width one. The printed pair are the roots
-    of the singular value decomposition, rotated; without `other` the given pair itself is rotated.
+    Products of full rank, of a rank below the width, of rank one, with equal singular values and zero, of width one.
+    The other pair takes the singular values to `power` and to 1 - power; the rotation is that of Algorithm 2, and the
+    library's.
     """
     found = []
     flat = TwoLayerLinear(normal(3, 3, 1) * tensor([[1.0, 2.0, -1.0]]), normal(4, 4, 3))
-    pairs = [two_layer(1, 3, 5, 4), two_layer(2, 4, 4, 2), flat, two_layer(5, 3, 2, 1)]
-    for model in (*pairs, TwoLayerLinear(0 * flat.U, flat.V)):
+    pairs = [two_layer(1, 3, 5, 4), two_layer(2, 4, 4, 2), flat, two_layer(5, 3, 2, 1), two_layer(6, 2, 3, 6)]
+    turned = TwoLayerLinear(*(torch.linalg.qr(normal(seed, size, 3)).Q for seed, size in ((7, 5), (8, 4))))
+    for model in (*pairs, turned, TwoLayerLinear(0 * flat.U, flat.V)):
         width, W = model.units, model.matrix()
         P, s, Rh = torch.linalg.svd(W, full_matrices=False)
         s = torch.where(s > 1e-12 * s[0], s, torch.zeros_like(s))[:width]
-        U, V = (torch.nn.functional.pad(f[:, : len(s)] * s.sqrt(), (0, width - len(s))) for f in (P, Rh.mT))
-        if not other:
-            U, V = model.U, model.V
-        Q = equalizer(U.mT @ U)
-        found.append(compare(Q.mT @ Q, "==", torch.eye(width, dtype=torch.float64), f"a rotation, r={width}"))
-        masks = Bernoulli(0.4, width)
-        ours = equalize(model, Moments.of_map(W), masks)
+        kept, level = len(s), s.sum() / width
+        U, V = (
+            torch.nn.functional.pad(axes[:, :kept] * s**share, (0, width - kept))
+            for axes, share in ((P, power), (Rh.mT, 1 - power))
+        )
+        ours = equalize(model, Moments.of_map(W), Bernoulli(0.4, width))
         assert isinstance(ours, TwoLayerLinear)
-        for name, (left, right) in (("printed", (U @ Q, V @ Q)), ("library", (ours.U, ours.V))):
-            found.append(compare(left @ right.mT, "==", W, f"same product, {name}, r={width}"))
-            products = left.norm(dim=0) * right.norm(dim=0)
-            found.append(compare(products, "==", nuclear(W) / width, f"products, {name}, r={width}"))
-        for name, factor in (("U", U @ Q), ("V", V @ Q)):
-            found.append(compare(factor.square().sum(0), "==", nuclear(W) / width, f"columns of {name}, r={width}"))
+        for name, Q in (("Algorithm 2", printed_eqz(U)), ("plane rotations", equalizer(U.mT @ U))):
+            label = f"{name}, r={width}"
+            found.append(compare(Q.mT @ Q, "==", torch.eye(width, dtype=torch.float64), f"a rotation, {label}"))
+            found.append(compare(U @ Q @ (V @ Q).mT, "==", W, f"same product, {label}"))
+            for side, factor in (("U", U @ Q), ("V", V @ Q)):
+                found.append(compare(factor.square().sum(0), "==", level, f"columns of {side}, {label}"))
+        found.append(compare(ours.U @ ours.V.mT, "==", W, f"same product, library, r={width}"))
+        norms = [factor.square().sum(0) for factor in (ours.U, ours.V)]
+        found.append(compare((norms[0] * norms[1]).sqrt(), "==", level, f"products, library, r={width}"))
+        if float(level):  # factors of a zero map are left as they are
+            found += [compare(squares, "==", level, f"columns, library, r={width}") for squares in norms]
     return found
 
 

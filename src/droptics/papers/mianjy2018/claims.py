@@ -154,10 +154,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm3.3",
         f"{SOURCE}, Theorem 3.3",
-        "Every product has factors that one rotation equalizes: ||u_i||^2 = ||v_i||^2 = ||UV^T||_*/r.",
-        check=partial(checks.joint_construction, True),
-        control=partial(checks.joint_construction, False),
+        "For every pair (U, V) there are another of the same product and one rotation after which all its columns "
+        "have ||u_i||^2 = ||v_i||^2 = ||UV^T||_*/r.",
+        check=partial(checks.joint_construction, 0.5),
+        control=partial(checks.joint_construction, 0.55),
         objects=("linalg.equalizer", "equalization.equalize"),
+        note="The other pair has the square roots of the singular values on both sides: powers .55 and .45 have the "
+        "same product and no such rotation.",
     ),
     Claim(
         "mianjy2018-sec3",

@@ -107,8 +107,8 @@ print(((g(t) - 2 * g(0) + g(-t)) / t**2).limit_denominator(1000))""",
     "lemD.3-proof": Erratum(
         r"g''(0) = -4 \sigma_j^2 (w_j(t)^\top M w_j(t) - w_j^\top M w_j) < 0",
         "w' in place of w_j(t): the eigenvector that is turned to.",
-        "The printed difference is zero at t = 0. Case 2 writes the loss for R(U) and Sigma for its square. The lemma "
-        "stands.",
+        "The printed difference is t^2 times that, zero at t = 0, here and for f(U(t)) - f(U) before. Case 2 writes "
+        "the loss for R(U) and Sigma for its square. The lemma stands.",
         "mianjy2018-lemD.3",
         """\
 from fractions import Fraction as F

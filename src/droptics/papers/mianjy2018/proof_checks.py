@@ -74,20 +74,42 @@ def inverse_of_ones(rank_one: bool) -> list[Comparison]:
     return found
 
 
-def swap_curvature(at_zero: bool) -> list[Comparison]:
-    """Second derivative of f when column j of W turns to a better eigenvector: -4 sigma_j^2 (s' - s_j)."""
-    eigenvalues, lam, width = tensor([2.0, 1.0]), 0.5, 1
-    objective = tied_objective(torch.diag(eigenvalues), lam)
-    squared = float(eigenvalues[1]) * width / (width + lam)
+def swap_curvature(turned: bool) -> list[Comparison]:
+    """Second derivative of f when column j of W turns to a better eigenvector: -4 sigma_j^2 (s' - s_j).
 
-    def along(t: Tensor) -> Tensor:
-        direction = torch.stack([t, torch.sqrt(1 - t * t)])
-        return objective(squared**0.5 * direction[:, None])
+    At equalized critical points whose eigenvectors are not the first ones, of maps in general position, by
+    differentiation along the printed curve, along which U^T U stays, and its value at t = .4. The printed difference
+    has w_j(t) in place of the eigenvector that is `turned` to: t^2 times it, zero at t = 0.
+    """
+    found = []
+    for seed, (lam, width, used, missing) in enumerate(
+        ((0.5, 1, [1], 0), (0.3, 2, [0, 2], 1), (0.9, 3, [1, 2], 0), (0.2, 4, [0, 2, 3], 1))
+    ):
+        axes = torch.linalg.qr(normal(seed, 4, 4)).Q
+        eigenvalues = tensor([2.0, 1.6, 1.3, 1.1]) + 0.1 * seed
+        chosen = eigenvalues[used]
+        squared = chosen - lam * chosen.sum() / (width + lam * len(used))
+        frame = torch.nn.functional.pad(torch.diag(squared.sqrt()), (0, width - len(used)))
+        frame = frame @ equalizer(frame.mT @ frame)
+        objective = tied_objective(axes * eigenvalues @ axes.mT, lam)
 
-    printed = -4 * squared * float(eigenvalues[1] - eigenvalues[1])  # w_j(t) - w_j at t = 0
-    true = -4 * squared * float(eigenvalues[0] - eigenvalues[1])
-    curvature = torch.func.hessian(along)(tensor(0.0))
-    return [compare(curvature, "==", true if at_zero else printed, "second derivative at zero")]
+        def weights(
+            t: Tensor, frame: Tensor = frame, W: Tensor = axes[:, used], w: Tensor = axes[:, missing]
+        ) -> Tensor:
+            return torch.cat([W[:, :-1], ((1 - t * t).sqrt() * W[:, -1] + t * w)[:, None]], 1) @ frame
+
+        zero, label = tensor(0.0), f"r={width}, eigenvectors {used}, lam={lam}"
+        slopes = torch.func.grad(objective)(weights(zero))
+        found.append(compare(slopes, "==", 0.0, f"a critical point, {label}", precision=1e-8))
+        start, moved = weights(zero), weights(tensor(0.4))
+        found.append(compare(moved.mT @ moved, "==", start.mT @ start, f"U^T U stays, {label}"))
+        gain = squared[-1] * (eigenvalues[missing] - chosen[-1])
+        change, share = objective(moved) - objective(start), 1.0 if turned else 0.4**2
+        found.append(compare(change, "==", -2 * 0.4**2 * gain * share, f"change at t = .4, {label}"))
+        curvature = torch.func.hessian(lambda t, f=objective, w=weights: f(w(t)))(zero)
+        found.append(compare(curvature, "==", -4 * gain if turned else 0.0, f"second derivative at zero, {label}"))
+        found.append(compare(curvature, "<", 0.0, f"a strict saddle, {label}"))
+    return found
 
 
 Score = Callable[[Array, Array], Array]

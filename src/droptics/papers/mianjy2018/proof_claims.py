@@ -42,7 +42,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemD.3-proof",
         f"{SOURCE}, proof of Lemma D.3, case 3",
-        "g''(0) = -4 sigma_j^2 (w_j(t)^T M w_j(t) - w_j^T M w_j).",
+        "Turning eigenvector w_j of an equalized critical point to w_j(t) = sqrt(1-t^2) w_j + t w' changes f by -2 "
+        "sigma_j^2 t^2 (w_j(t)^T M w_j(t) - w_j^T M w_j), and g''(0) = -4 sigma_j^2 (w_j(t)^T M w_j(t) - w_j^T M w_j).",
         "slip",
         check=partial(proof_checks.swap_curvature, False),
         control=partial(proof_checks.swap_curvature, True),

@@ -141,8 +141,17 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-misprints",
         f"{SOURCE}, misprints",
-        "(37): x_rho^2; 'evaluate rho = 1..d': 1..r; proof of Theorem 2.5: alpha in R^k and its number of blocks; KKT: "
-        "x_{lambda+1} = ... = 0; S_{0,2}; below Algorithm 1: steps 8 and 9 compute gradients.",
+        "Printed and meant. Shapes and norms: m x d and n x d in (6), (25) and (26), a x d and b x d; Omega(U, V) in "
+        "Lemma 2.1 restated, Omega(U, X^T V); ||.||_2 in (20), Frobenius. After (12): UV^T = A, UV^T X = A, and f(U, "
+        "V), f(U, V, d). Before (12): the relaxation of S_{0,1}, S_{0,2}. Below Algorithm 1: steps 7 and 8 compute "
+        "gradients, 8 and 9. Proof of Lemma 2.2: no (1-theta)/theta before the sums. Proof of Theorem 2.5: alpha in "
+        "R^d and sums to d, R^k and k; ||alpha||_1/d in (21) and (22), over d-hat as in (23). Theorem 2.6 restated: F "
+        "and a sum to d in (25), Fbar and k; Fbar <= F <= Fbar in the last chain, F <= Fbar. (37): a_rho^2, x_rho^2; "
+        "below it: rho = 1..d, 1..r. Proof of Theorem 2.7: M for Y, then A and X for Y and A; zero from x_lambda on, "
+        "from x_{lambda+1}; cases lambda <= rho and lambda > rho, lambda <= rho-1 and lambda >= rho. Corollary 2.8: "
+        "A* = U(V*)^T X, U*(V*)^T X. Lemma 3.1 and Proposition 3.3 are restated as Theorem and Lemma; (45): no E_z, "
+        "g_theta for g_Gamma. (53): u_k times a column, its transpose. Section 5.3: |i-j| <= k, |i-j| < k, where k is "
+        "no number of blocks.",
         "not checked",
         note="Slips of notation that change no statement: the checks of these statements use what is meant.",
     ),
