@@ -49,30 +49,45 @@ def product(weights: Weights, last: int | None = None, first: int = 1) -> Tensor
 INSTANCES = (((4, 3, 2, 3), 0.3), ((3, 2, 2, 2, 2), 0.6), ((2, 5, 3), 0.45), ((3, 1, 2, 1), 0.9))
 
 
+def masked_maps(weights: Weights, drop: float) -> list[tuple[Tensor, float]]:
+    """theta^-k W_{k+1} B_k ... B_1 W_1 for all masks, each with its probability."""
+    widths, found = [weight.shape[0] for weight in weights[:-1]], []
+    for kept, chance in coin_masks([drop] * sum(widths)):
+        result = weights[0]
+        for mask, weight in zip(kept.split(widths), weights[1:], strict=True):
+            result = weight @ (mask[:, None] / (1 - drop) * result)
+        found.append((result, chance))
+    return found
+
+
 def masked_error(weights: Weights, data: Moments, drop: float) -> float:
     """E || y - theta^-k W_{k+1} B_k ... B_1 W_1 x ||^2 over all masks, from the definition."""
-    widths = [weight.shape[0] for weight in weights[:-1]]
+    return expected_error(iter(masked_maps(weights, drop)), data)
 
-    def maps() -> list[tuple[Tensor, float]]:
-        found = []
-        for kept, chance in coin_masks([drop] * sum(widths)):
-            result = weights[0]
-            for mask, weight in zip(kept.split(widths), weights[1:], strict=True):
-                result = weight @ (mask[:, None] / (1 - drop) * result)
-            found.append((result, chance))
-        return found
 
-    return expected_error(iter(maps()), data)
+def masked_penalty(weights: Weights, data: Moments, drop: float) -> float:
+    """What the masks add to the error, from the definition."""
+    return masked_error(weights, data, drop) - expected_error(iter([(product(weights), 1.0)]), data)
 
 
 def split(scaled: bool) -> list[Comparison]:
-    """Expected masked error = error + penalty for any law of (x, y)."""
+    """Expected masked error = error + E ||W_masked - W||_C^2 over all masks, for any law of (x, y), singular or not.
+
+    The library's penalty is that distance, its criterion the whole. The control divides masks by theta only once.
+    """
     found = []
     for seed, (sizes, drop) in enumerate(INSTANCES):
-        weights, data = network(seed, sizes), moments(seed, sizes[-1], sizes[0], rank=2)
-        plain = expected_error(iter([(product(weights), 1.0)]), data)
-        added = penalty(DeepLinear(weights), data, law(weights, drop)).value * (1.0 if scaled else 1 - drop)
-        found.append(compare(plain + added, "==", masked_error(weights, data, drop), f"sizes {sizes}"))
+        weights = network(seed, sizes)
+        model, masks, W = DeepLinear(weights), law(weights, drop), product(weights)
+        for data in (moments(seed, sizes[-1], sizes[0], rank=2), moments(seed + 7, sizes[-1], sizes[0])):
+            plain = expected_error(iter([(W, 1.0)]), data)
+            whole, apart = masked_error(weights, data, drop), 0.0
+            for masked, chance in masked_maps(weights, drop):
+                moved = (masked if scaled else (1 - drop) * masked) - W
+                apart += chance * float(((moved @ data.xx) * moved).sum())
+            found.append(compare(plain + apart, "==", whole, f"loss and distance, sizes {sizes}"))
+            found.append(compare(penalty(model, data, masks), "==", apart, f"library, sizes {sizes}", scale=whole))
+            found.append(compare(criterion(model, data, masks), "==", whole, f"criterion, sizes {sizes}"))
     return found
 
 
@@ -181,15 +196,22 @@ def sub_regularizers(power: Callable[[float, int], float]) -> list[Comparison]:
 
 
 def shallow_case(rows: bool) -> list[Comparison]:
-    """K = 1: R_1 = sum_i ||W_1(i,:)||_C^2 ||W_2(:,i)||^2 (rows of W_1, columns of W_2)."""
+    """K = 1: lam sum_i ||W_1(i,:)||_C^2 ||W_2(:,i)||^2, rows of W_1 and columns of W_2, against all masks.
+
+    As printed, columns of W_1 and rows of W_2, it has a meaning for as many inputs and outputs as units, and is tried
+    for isotropic inputs alone.
+    """
     found = []
-    for seed in range(3):
-        weights, data = network(seed, (3, 3, 3)), moments(seed, 3, 3)
-        root = psd_root(data.xx)
-        inner = (weights[0] @ root).square().sum(1) if rows else weights[0].square().sum(0)
-        outer = weights[1].square().sum(0) if rows else weights[1].square().sum(1)
-        printed = (inner * outer).sum()
-        found.append(compare(sub_penalties(DeepLinear(weights), data, law(weights, 0.5))[0], "==", printed, "R_1"))
+    for seed, (sizes, drop) in enumerate((((3, 3, 3), 0.5), ((2, 2, 2), 0.2), ((4, 2, 3), 0.7), ((2, 5, 1), 0.4))):
+        weights, square = network(seed, sizes), len(set(sizes)) == 1
+        isotropic, general = Moments.of_map(product(weights)), moments(seed, sizes[-1], sizes[0])
+        for data in (isotropic, general) if rows else (isotropic,) if square else ():
+            inner = ((weights[0] @ data.xx) * weights[0]).sum(1) if rows else weights[0].square().sum(0)
+            outer = weights[1].square().sum(0) if rows else weights[1].square().sum(1)
+            stated, truth = drop / (1 - drop) * (inner * outer).sum(), masked_penalty(weights, data, drop)
+            found.append(compare(stated, "==", truth, f"all masks, sizes {sizes}"))
+            ours = sub_penalties(DeepLinear(weights), data, law(weights, drop))
+            found.append(compare(ours, "==", truth, f"library, sizes {sizes}"))
     return found
 
 
