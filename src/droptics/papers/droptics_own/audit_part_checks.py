@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
-from scipy import stats
+from scipy import optimize, stats
 from torch import nn
 
 from droptics.audits import Report, audit, huggingface_callback, lightning_callback
@@ -131,20 +133,36 @@ def judged_masks(scale: float) -> list[Comparison]:
     )
     found.append(same(zeroed((source, result * 0)), (1.0, None), "nothing left", scale))
     shares = (((source != 0) & (result == 0)).sum(1) / (source != 0).sum(1)).numpy()
-    for asked in (0.3, 0.35, 0.5, 0.05):
-        chance = stats.ttest_1samp(shares, asked).pvalue
-        found.append(same(differs((source, result), asked), bool(chance < 1e-6), f"shares against {asked}", scale))
+
+    def student(asked: float) -> float:
+        return float(stats.ttest_1samp(shares, asked).pvalue)
+
+    def binomial(fallen: int, trials: int, asked: float) -> float:
+        """Twice the smaller tail; not scipy's own two-sided test, which adds up unlikely outcomes of both sides."""
+        law = stats.binom(trials, asked)
+        return 2 * float(min(law.cdf(fallen), law.sf(fallen - 1)))
+
     falls = torch.where(torch.arange(40)[:, None] < 15, 0.0, 2.0).double() * source
-    for asked in (0.4, 0.01, 0.9):
-        chance = stats.binomtest(15, 40, asked).pvalue
-        found.append(same(differs((source, falls), asked), bool(chance < 1e-6), f"examples against {asked}", scale))
     lone = (
         source[1:2].repeat(1, 30),
         torch.where(torch.arange(180) % 3 == 0, 0.0, 1.0)[None].double() * source[1:2].repeat(1, 30),
     )
-    for asked in (1 / 3, 0.05):
-        chance = stats.binomtest(60, 180, asked).pvalue
-        found.append(same(differs(lone, asked), bool(chance < 1e-6), f"one example against {asked}", scale))
+    cases = (
+        ("shares", (source, result), student, float(shares.mean())),
+        ("examples", (source, falls), partial(binomial, 15, 40), 15 / 40),
+        ("one example", lone, partial(binomial, 60, 180), 1 / 3),
+    )
+    for name, seen, chance, middle in cases:
+        found.append(same(differs(seen, middle), False, f"{name} at their own rate", scale))
+        for far in (0.01, 0.97):
+            # the rates at which the chance is half a false alarm's, and twice
+            for much, alarm in ((0.5, True), (2.0, False)):
+
+                def over(rate: float, chance: Callable[[float], float] = chance, much: float = much) -> float:
+                    return math.log(chance(rate) / (much * 1e-4))
+
+                edge = optimize.brentq(over, far, middle)
+                found.append(same(differs(seen, edge), alarm, f"{name}, {much} of an alarm, {far}", scale))
     even = source[1:], torch.where(torch.arange(6) < 3, 0.0, 1.0).double() * source[1:]
     found.append(
         same([differs(even, asked) for asked in (0.5, 0.6, 0.7)], [False, False, True], "always the same", scale)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from droptics.bounds import data_norm, measured_rademacher
 from droptics.coadaptation import split
@@ -17,20 +17,18 @@ from droptics.envelopes import envelope, induced
 from droptics.equalization import equalize
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.heads.leave_one_out import Whitened
-from droptics.heads.projection import variable_projection
 from droptics.heads.ridge import DropoutRidge, DropoutRidgeCV
-from droptics.landscapes import critical_points, gradient, hessian, hessian_action, inspect, spurious_minimum
+from droptics.landscapes import critical_points, gradient, hessian, hessian_action
 from droptics.linalg import equalizer, psd_root
 from droptics.masks import Bernoulli, Block, MaskLaw, Product, SlidingBlock
-from droptics.models import Autoencoder, Connections, DeepLinear, LastLayer, Model, ReLUNet
-from droptics.norms import k_support, nuclear
+from droptics.models import Autoencoder, Connections, DeepLinear, Model, ReLUNet
+from droptics.norms import nuclear
 from droptics.optima import optimum
-from droptics.optima.last_layer import optimal_head
 from droptics.papers.helmbold2017 import networks, unit_types
 from droptics.papers.instances import coin_masks, descend, moments, normal, sample, tensor, two_layer
 from droptics.papers.mianjy2018.checks import tied_objective
 from droptics.papers.mianjy2018.landscape_checks import group_points
-from droptics.papers.thesis import chapter3_checks, chapter3_optimum_checks
+from droptics.papers.thesis import chapter3_checks
 from droptics.penalties import Enumerate, criterion, penalty
 from droptics.rates.exact import HeadScan
 from droptics.spectra.any_law import frobenius_strength, nuclear_strength
@@ -190,23 +188,6 @@ def odd_widths(constant: float) -> list[Comparison]:
     return found
 
 
-def deep_optimum(scale: float) -> list[Comparison]:
-    """Exact deep optimum against descent on the exact objective; the rank jump at lam = sqrt 2."""
-    found = []
-    for spectrum, widths, drop in (((1.0, 1.0), (2, 2), 1 / 3), ((2.0, 1.0), (2, 3), 0.3), ((1.0, 1.0), (2, 2), 0.7)):
-        best = chapter3_optimum_checks.deep_minimum(spectrum, widths, drop)
-        masks = Product([Bernoulli(drop, width) for width in widths])
-        ours = optimum(DeepLinear, Moments.of_map(torch.diag(tensor(spectrum))), masks)
-        found.append(compare(ours.objective, "<=", scale * best * (1 + 1e-7), f"not above descent, {widths}"))
-        found.append(compare(ours.bound, "==", ours.objective, "bound and objective", precision=1e-6))
-    for lam, rank, value in ((1.3, 2, 2 - 2 / 2.3**2), (1.5, 1, 2 - 1 / 1.75**2)):
-        masks = Product([Bernoulli(lam / (1 + lam), 2)] * 2)
-        ours = optimum(DeepLinear, Moments.of_map(torch.eye(2, dtype=torch.float64)), masks)
-        found.append(compare(float(ours.rank), "==", float(rank), f"rank at lam={lam}"))
-        found.append(compare(ours.objective, "==", scale * value, f"value at lam={lam}"))
-    return found
-
-
 def benign(lams: Sequence[float], allowed: Sequence[str]) -> list[Comparison]:
     """Kinds of all critical points of tied networks: global minima, strict saddles and local maxima only."""
     found = []
@@ -251,19 +232,6 @@ def critical_groups(base: int) -> list[Comparison]:
     for U in group_points(M, lam, 3):
         found.append(compare((values - objective(U)).abs().min(), "==", 0.0, "equalized point", precision=1e-7))
     return found
-
-
-def spurious(global_value: float) -> list[Comparison]:
-    """A deep network with a local minimum that is not global: 1.36 against 10/9."""
-    model, data, masks = spurious_minimum()
-    seen = inspect(model, data, masks)
-    best = optimum(DeepLinear, data, masks).objective
-    return [
-        compare(float(seen.kind == "local minimum"), "==", 1.0, f"kind: {seen.kind}"),
-        compare(seen.objective, "==", 1.36, "criterion there"),
-        compare(best, "==", global_value, "global minimum"),
-        compare(best, "<", seen.objective, "it is not global"),
-    ]
 
 
 def second_derivative(factor: float) -> list[Comparison]:
@@ -347,38 +315,6 @@ def drop_connect_optimum(scale: float) -> list[Comparison]:
     ]
 
 
-def best_head(scale: float) -> list[Comparison]:
-    """The best last layer for fixed features: zero gradient, any mask law."""
-    found = []
-    data = sample(2, 12, 4, 2)
-    module = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 2)).double()
-    with torch.no_grad():
-        for i, parameter in enumerate(module.parameters()):
-            parameter.copy_(normal(i, *parameter.shape))
-    for masks in (Bernoulli(0.4, 4), Block(0.3, 4, 2)):
-        best = optimal_head(LastLayer.of(module), data, masks)
-        assert isinstance(best.model, LastLayer)
-        features = best.model.features(data.inputs).detach()
-
-        def objective(W: Tensor, b: Tensor, masks: MaskLaw = masks, features: Tensor = features) -> Tensor:
-            gram = features.mT @ features / len(features)
-            error = (data.targets - features @ W.mT - b).square().sum(1).mean()
-            return error + (masks.characteristic * gram * (W.mT @ W)).sum()
-
-        value, _ = descend(objective, [(2, 4), (2,)], starts=1)
-        found.append(compare(best.objective, "==", scale * value, type(masks).__name__, precision=1e-7))
-    # a search over hidden layers with the head solved: its gradient is that of the criterion, zero in the head
-    ours = variable_projection(data, Bernoulli(0.4, 3), iterations=3)
-    layers = [weight.clone().requires_grad_() for weight in ours.model.weights]
-    reached = criterion(ReLUNet(layers), data, Product([Bernoulli(0.0, 4), Bernoulli(0.4, 3)])).value
-    below, top = torch.autograd.grad(reached, layers)
-    return [
-        *found,
-        compare(ours.gradient_norm, "==", below.norm(), "gradient of the projection"),
-        compare(top, "==", 0.0, "the head is solved"),
-    ]
-
-
 def leave_one_out(forget_penalty: bool) -> list[Comparison]:
     """Leave-one-out errors of a path of rates against refits."""
     data = sample(5, 9, 3, 1)
@@ -402,17 +338,6 @@ def leave_one_out(forget_penalty: bool) -> list[Comparison]:
     return [*found, compare(weighted, "==", copied, "weights count copies")]
 
 
-def dropblock_against_dropout(factor: float) -> list[Comparison]:
-    """(r/d) ||A||_(r)^2 against (1/d) ||A||_*^2; equal iff ||A||_* >= r ||A||_2."""
-    found = []
-    for values, r in ((normal(1, 6).abs(), 2), (tensor([5.0, 0.1, 0.1]), 2), (tensor([1.0, 1.0, 1.0, 0.9]), 2)):
-        block, plain = factor * r * k_support(values, r) ** 2, values.sum() ** 2
-        found.append(compare(block, ">=", plain, f"r={r}"))
-        equal = float(values.sum() >= r * values.max())
-        found.append(compare(float(abs(float(block - plain)) < 1e-9), "==", equal, "equal iff the spectrum is flat"))
-    return found
-
-
 def exact_negative_minima(values: Sequence[float], wins_from: int) -> list[Comparison]:
     """K = 2, drop 1/2: global minima by all unit types, attained by networks, against the best non-negative network."""
     found = []
@@ -422,6 +347,12 @@ def exact_negative_minima(values: Sequence[float], wins_from: int) -> list[Compa
         reached = criterion(net, data, Bernoulli(0.5, net.units), Enumerate())
         found.append(compare(minimum, "==", value, f"global minimum, n={width}"))
         found.append(compare(reached, "==", value, f"criterion of a network that has it, n={width}"))
+    # NOR networks are better where 13 < 3 n, by a difference that is one over n up to positive factors
+    for width in (4, 5, *range(6, 40, 4), 10**3, 10**6):
+        noise = 1 + 1 / width
+        gap = networks.nor_criterion(2, width) - networks.positive_minimum(2, width)
+        difference = (13 / width - 3) / (64 * (3 * noise - 1) * (2.5 * noise - 1.5625))
+        found.append(compare(gap, "==", difference, f"NOR against non-negative, n={width}"))
     mixed = [unit_types.types()[i] for i in unit_types.MIXED]
     best = [*values, unit_types.least(mixed)[0], *(networks.nor_criterion(2, n) for n in range(5, 40))]
     for width, value in enumerate(best, start=1):

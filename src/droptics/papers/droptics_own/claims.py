@@ -6,7 +6,7 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers import runs
-from droptics.papers.droptics_own import checks, factor_checks, recommender_checks
+from droptics.papers.droptics_own import checks, factor_checks, minimum_checks, recommender_checks
 from droptics.papers.droptics_own.action_claims import CLAIMS as ACTIONS
 from droptics.papers.droptics_own.branch_claims import CLAIMS as BRANCHES
 from droptics.papers.droptics_own.field_claims import CLAIMS as FIELDS
@@ -67,8 +67,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-spurious",
         "droptics, the other side of thesis-thm7",
         "Deep linear networks do have local minima that are not global: M = I_2, widths (2,2), lam = 1/2.",
-        check=partial(checks.spurious, 10 / 9),
-        control=partial(checks.spurious, 1.36),
+        check=partial(minimum_checks.spurious, 10 / 9),
+        control=partial(minimum_checks.spurious, 1.36),
         objects=("landscapes.spurious_minimum", "landscapes.inspect"),
         note=CHECKED + " Gradient zero, no negative curvature, flat directions are symmetries.",
     ),
@@ -102,10 +102,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-dropblock-dropout",
         "droptics, on pal2020-fig4",
-        "At equal rate and width DropBlock regularizes at least as much as dropout; equal iff ||A||_* >= r ||A||_2.",
-        check=partial(checks.dropblock_against_dropout, 1.0),
-        control=partial(checks.dropblock_against_dropout, 0.9),
-        objects=("norms.k_support",),
+        "At equal rate and width DropBlock regularizes a map A at least as much as dropout; their envelopes are equal "
+        "iff ||A||_* >= r ||A||_2, their least penalties too where enough blocks share the spectrum.",
+        check=partial(minimum_checks.dropblock_against_dropout, 1.0),
+        control=partial(minimum_checks.dropblock_against_dropout, 0.9),
+        objects=("norms.k_support", "envelopes.envelope", "envelopes.induced"),
         note=PROVED,
     ),
     Claim(
@@ -130,8 +131,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-head",
         "droptics",
         "For fixed features the best last layer under any mask law is a generalized ridge regression.",
-        check=partial(checks.best_head, 1.0),
-        control=partial(checks.best_head, 1.05),
+        check=partial(minimum_checks.best_head, 1.0),
+        control=partial(minimum_checks.best_head, 1.05),
         objects=("optima.optimal_head",),
         note=PROVED,
     ),
@@ -167,8 +168,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-deep-optimum",
         "droptics, extends thesis-thm10",
         "The exact deep optimum compares supports; M = I_2 at widths (2,2) jumps from rank 2 to 1 at lam = sqrt 2.",
-        check=partial(checks.deep_optimum, 1.0),
-        control=partial(checks.deep_optimum, 0.9),
+        check=partial(minimum_checks.deep_optimum, 1.0),
+        control=partial(minimum_checks.deep_optimum, 0.9),
         objects=("optima.optimum",),
         note=SKETCHED,
     ),

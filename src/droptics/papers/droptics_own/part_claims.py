@@ -92,8 +92,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "judged-masks",
-        "Shares of zeros and whether they are an accident, gains of other rates and spreads of outputs are those of "
-        "tests and refits by hand.",
+        "Shares of zeros and whether they are no accident (a chance below 1e-4), gains of other rates and spreads of "
+        "outputs are those of tests and refits by hand.",
         pair(audit_part_checks.judged_masks),
         ("audits.passes.differs", "audits.passes.coins", "audits.audit"),
         "Beside scipy.stats.",

@@ -12,6 +12,7 @@ from droptics.papers.droptics_own import (
     moment_checks,
     more_room_checks,
     ranker_checks,
+    saddle_checks,
     small_room_checks,
     step_checks,
     tuning_checks,
@@ -262,7 +263,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "saddles",
         "Balance, imbalance, gaps by order and escapes from saddles are their definitions.",
-        (partial(small_room_checks.saddles, 1.0), partial(small_room_checks.saddles, 1.1)),
+        (partial(saddle_checks.saddles, 1.0), partial(saddle_checks.saddles, 1.1)),
         ("equalization.balance", "equalization.imbalance", "equalization.order_gaps", "landscapes.escape"),
         "Written out.",
     ),

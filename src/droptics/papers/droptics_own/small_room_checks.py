@@ -1,4 +1,4 @@
-"""What the claims on smaller rooms compare: penalties under every law, losses, layers, flows, saddles, data."""
+"""What the claims on smaller rooms compare: penalties under every law, losses, layers, flows, data."""
 
 from __future__ import annotations
 
@@ -24,14 +24,11 @@ from droptics.coadaptation import (
     split,
 )
 from droptics.data import Entries, Measurements, Moments, Sample
-from droptics.equalization import balance, imbalance, order_gaps
 from droptics.evidence.claims import Comparison, compare
-from droptics.landscapes import escape
 from droptics.layers import DropBlock, ExplicitDropout, explicit_consistency, explicit_penalty, realized_rates
-from droptics.linalg.jacobi import graded_eigen
 from droptics.losses import CrossEntropy, Logistic, Loss, Squared
 from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
-from droptics.models import DeepLinear, Factorization, LastLayer, TwoLayerLinear
+from droptics.models import Factorization, LastLayer, TwoLayerLinear
 from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.droptics_own.moment_checks import network, network_masks
 from droptics.papers.instances import moments, normal, sample, simplex, tensor
@@ -389,60 +386,4 @@ def units_of_networks(scale: float) -> list[Comparison]:
     found.append(compare(judged.gap, "==", judged.full - judged.accuracies.mean(), "gap"))
     found.append(compare(judged.quantiles((0.25,)), "==", judged.accuracies.quantile(0.25), "quantile"))
     found.append(compare(judged.widths, "==", drawn[:50].sum(1), "widths"))
-    return found
-
-
-def saddles(scale: float) -> list[Comparison]:
-    """Balanced networks, gaps by order, escapes from saddles, and eigenvectors of very different units."""
-    found: list[Comparison] = []
-    population, law = moments(5, 2, 3), Bernoulli(0.4, 4)
-    model = TwoLayerLinear(normal(6, 2, 4), normal(7, 3, 4))
-    level = balance(model, population)
-    sizes = level.U.norm(dim=0), ((level.V.mT @ population.xx) * level.V.mT).sum(1).sqrt()
-    found.append(compare(sizes[0], "==", sizes[1], "balanced"))
-    found.append(compare(level.matrix(), "==", model.matrix(), "the same map"))
-    root = torch.linalg.cholesky(population.xx)
-    nuclear = torch.linalg.svdvals(model.matrix() @ root).sum()
-    energies = model.U.square().sum(0) * ((model.V.mT @ population.xx) * model.V.mT).sum(1)
-    ratio = energies.sum() / (nuclear**2 / 4)
-    found.append(compare(imbalance(model, population, law), "==", scale * (ratio - 1), "imbalance"))
-    deep = DeepLinear([normal(8, 2, 3), normal(9, 3, 2), normal(10, 2, 3)])
-    rates, widths = (0.3, 0.5), (2, 3)
-    joint = Product([Bernoulli(rate, width) for rate, width in zip(rates, widths, strict=True)])
-    gaps = order_gaps(deep, population, joint)
-    odds = [rate / (1 - rate) for rate in rates]
-    size = torch.linalg.svdvals(deep.matrix() @ root).sum() ** 2
-    shares = [odds[0] / 2 + odds[1] / 3, odds[0] * odds[1] / 6]
-    first, second, third = deep.weights
-    inner = ((first @ population.xx) * first).sum(1)
-    middle = second @ first
-    one = odds[0] * ((third @ second).square().sum(0) * inner).sum()
-    one = one + odds[1] * (third.square().sum(0) * ((middle @ population.xx) * middle).sum(1)).sum()
-    two = odds[0] * odds[1] * (third.square().sum(0) * (second.square() @ inner)).sum()
-    wanted = torch.stack([one / (shares[0] * size), two / (shares[1] * size)]) - 1
-    found.append(compare(gaps, "==", scale * wanted, "gaps by order"))
-    flat = Moments.of_map(tensor([[2.0, 0.0], [0.0, 1.0]]))
-    origin = TwoLayerLinear(torch.zeros(2, 2).double(), torch.zeros(2, 2).double())
-    way = escape(origin, flat, Bernoulli(0.3, 2))
-
-    def value(flat_weights: Tensor) -> Tensor:
-        U, V = flat_weights[:4].reshape(2, 2), flat_weights[4:].reshape(2, 2)
-        W = U @ V.mT
-        return (W - tensor([[2.0, 0.0], [0.0, 1.0]])).square().sum() + 0.3 / 0.7 * (
-            U.square().sum(0) * V.square().sum(0)
-        ).sum()
-
-    hessian = torch.autograd.functional.hessian(value, torch.zeros(8, dtype=torch.float64))
-    found.append(compare(way.curvature, "==", scale * torch.linalg.eigvalsh(hessian)[0], "least curvature"))
-    along = torch.cat([part.flatten() for part in way.direction])
-    found.append(compare((hessian @ along) @ along, "==", way.curvature * along.square().sum(), "its direction"))
-    found.append(compare(way.objective, "<", float(value(torch.zeros(8).double())), "lower"))
-    reached = value(torch.cat([part.flatten() for part in way.model.tensors]))
-    found.append(compare(way.objective, "==", reached, "where it leads"))
-    units = torch.tensor([1.0, 1e-6, 1e5], dtype=torch.float64)
-    base = moments(11, 3, 3).xx
-    values, vectors = graded_eigen(base * units[:, None] * units)
-    again = (vectors * values) @ vectors.mT
-    found.append(compare(again / units[:, None] / units, "==", scale * base, "eigenvectors of different units"))
-    found.append(compare(vectors.mT @ vectors, "==", torch.eye(3), "orthonormal"))
     return found
