@@ -18,8 +18,7 @@ from droptics.papers.droptics_own.pinned_claims import CLAIMS as PINNED
 from droptics.papers.droptics_own.room_claims import CLAIMS as ROOMS
 from droptics.papers.droptics_own.whole_claims import CLAIMS as WHOLES
 from droptics.papers.helmbold2017 import negative_checks
-from droptics.papers.pal2020 import checks as structured
-from droptics.papers.pal2020 import optimum_checks
+from droptics.papers.pal2020 import connection_checks, optimum_checks
 from droptics.papers.thesis import chapter4_relu_checks, chapter5_bound_checks, chapter6_checks
 
 PROVED, SKETCHED, CHECKED = "Proved.", "Proof sketched, checked numerically.", "Checked numerically, not proved."
@@ -292,8 +291,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics, on pal2020-thm4.1",
         "Per unit, the dropout penalty over the DropConnect penalty lies between the extreme eigenvalues of the "
         "correlation matrix of the inputs, both attained: neither dominates.",
-        check=partial(structured.per_unit_ratio, 1.0),
-        control=partial(structured.per_unit_ratio, 0.9),
+        check=partial(connection_checks.per_unit_ratio, 1.0),
+        control=partial(connection_checks.per_unit_ratio, 0.9),
         objects=("models.Connections", "penalties.penalty"),
         note="Proved: a Rayleigh quotient.",
     ),

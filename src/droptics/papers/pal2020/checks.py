@@ -12,12 +12,12 @@ import torch
 from scipy.optimize import nnls
 from torch import Tensor, nn
 
-from droptics.data import Moments, Sample
+from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import shrink
 from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, SlidingBlock, drop_for_width
-from droptics.models import Connections, LastLayer, TwoLayerLinear
-from droptics.papers.instances import coin_masks, descend, normal, sample, tensor, two_layer
+from droptics.models import LastLayer, TwoLayerLinear
+from droptics.papers.instances import coin_masks, descend, normal, sample, simplex, tensor, two_layer
 from droptics.penalties import penalty, risk
 from droptics.training import masked_step
 
@@ -161,19 +161,42 @@ def width_adaptive(factor: Callable[[int, int], float]) -> list[Comparison]:
     return found
 
 
-def general_law(characteristic: Callable[[Discrete], Tensor]) -> list[Comparison]:
-    """Any law, not only 0/1 masks: penalty = <Cbar, (U^T U) o (H H^T)>."""
-    model, data = two_layer(3, 3, 4, 3), sample(6, 7, 4, 3)
-    masks = tensor([[0.0, 1.0, -1.0], [2.0, 0.5, 3.0], [1.0, 1.0, 1.0], [0.0, 0.0, 4.0]])
-    law = Discrete(masks, tensor([0.2, 0.3, 0.4, 0.1]))
-    plain = float(error(model.outputs(data.inputs), data))
-    truth = sum(chance * float(error(model.outputs(data.inputs, z), data)) for z, chance in law.atoms()) - plain
-    hidden = data.inputs @ model.V
-    formula = (characteristic(law) * (model.U.mT @ model.U) * (hidden.mT @ hidden / len(data))).sum()
-    return [
-        compare(formula, "==", truth, "formula against enumeration"),
-        compare(penalty(model, data, law), "==", truth, "library against enumeration"),
+def general_law(characteristic: Callable[[Tensor, Tensor], Tensor]) -> list[Comparison]:
+    """Any law, not only 0/1 masks: penalty = <Cbar, (U^T U) o (H H^T)>, H of linear and of ReLU units.
+
+    `characteristic` makes Cbar of the mean and the covariance of the listed masks. Masks reflected at their mean are
+    another law with the same two, and have the same penalty; with another mean it is another one.
+    """
+    found = []
+    listed = [
+        (tensor([[0.0, 1.0, -1.0], [2.0, 0.5, 3.0], [1.0, 1.0, 1.0], [0.0, 0.0, 4.0]]), tensor([0.2, 0.3, 0.4, 0.1])),
+        (normal(1, 5, 4) + 1.5, simplex(2, 5)),
+        (tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]), tensor([0.25, 0.25, 0.5])),
     ]
+    for seed, (masks, chances) in enumerate(listed):
+        width = masks.shape[1]
+        data, U = sample(seed, 7, 4, 3), normal(seed, 3, width)
+        mean = chances @ masks
+        covariance = (masks - mean).mT @ (chances[:, None] * (masks - mean))
+        linear, below = normal(seed + 1, 4, width), nn.Linear(4, width).double()
+        head = nn.Linear(width, 3, bias=False).double()
+        with torch.no_grad():
+            below.weight.copy_(normal(seed + 2, width, 4))
+            below.bias.copy_(normal(seed + 3, width))
+            head.weight.copy_(U)
+            rectified = torch.relu(below(data.inputs))
+        nets = {"linear": (TwoLayerLinear(U, linear), data.inputs @ linear)}
+        nets["ReLU"] = LastLayer.of(nn.Sequential(below, nn.ReLU(), head)), rectified
+        for name, (model, hidden) in nets.items():
+            stated = (characteristic(mean, covariance) * (U.mT @ U) * (hidden.mT @ hidden / len(data))).sum()
+            for law, moved in (("law", masks), ("reflected", 2 * mean - masks), ("shifted", masks + 0.1)):
+                average = chances @ moved
+                losses = torch.stack([error(hidden * z / average @ U.mT, data) for z in moved])
+                truth = chances @ losses - error(hidden @ U.mT, data)
+                label = f"{name}, {width} units, {law}"
+                found.append(compare(penalty(model, data, Discrete(moved, chances)), "==", truth, f"library, {label}"))
+                found.append(compare(stated, "!=" if law == "shifted" else "==", truth, f"formula, {label}"))
+    return found
 
 
 def overlapping_blocks(power: float) -> list[Comparison]:
@@ -258,88 +281,67 @@ def fixed_rate_minimum(strength: Callable[[float, int], float]) -> list[Comparis
     return found
 
 
-def drop_connect(formula: Callable[[Connections, Sample, float], Tensor], outputs: int = 2) -> list[Comparison]:
-    """A formula for the DropConnect penalty against all masks of the weights."""
-    found = []
-    for seed, drop in ((2, 0.5), (5, 0.3)):
-        data = sample(seed, 5, 3, outputs)
-        model = Connections(normal(seed, outputs, 2), normal(seed + 1, 3, 2))
-        plain, total = float(error(model.outputs(data.inputs), data)), 0.0
-        for kept, chance in coin_masks([drop] * 6):
-            masked = (kept.reshape(3, 2) / (1 - drop)) * model.V
-            total += chance * float(error(data.inputs @ masked @ model.U.mT, data))
-        found.append(compare(formula(model, data, drop), "==", total - plain, f"drop={drop}"))
-    return found
+def printed_matching(drop: float, cover: int) -> float:
+    """The printed keep probability 1 - (1 - theta)^(1 / (2 k - 1)) of each of the 2 k - 1 blocks over a unit."""
+    return 1 - drop ** (1 / cover)
 
 
-def by_connections(model: Connections, data: Sample, drop: float) -> Tensor:
-    """The corrected formula: gamma sum_k ||u_k||^2 sum_i v_ik^2 ||M_i||^2 / n, M_i the rows of inputs."""
-    return drop / (1 - drop) * (model.U.square().sum(0) * (data.inputs.square().mean(0) @ model.V.square())).sum()
-
-
-def as_dropout(model: Connections, data: Sample, drop: float) -> Tensor:
-    """The printed formula: the penalty of dropout."""
-    return penalty(TwoLayerLinear(model.U, model.V), data, Bernoulli(drop, model.width)).value
-
-
-def uncorrelated_inputs(correlation: float) -> list[Comparison]:
-    """Dropout's formula and the library's penalties against all masks of V; rows of X orthogonal but for `correlation`.
-
-    The rows of X differ in length and are correlated in pairs; a single input has none to be correlated with.
-    """
-    found = []
-    for seed, inputs, width, outputs, drop in ((1, 2, 3, 2, 0.4), (4, 3, 2, 1, 0.7), (6, 1, 4, 3, 0.4)):
-        rows = torch.linalg.qr(normal(seed, 7, inputs)).Q
-        rows = (rows + correlation * rows.roll(1, 1)) * torch.linspace(1.0, 2.0, inputs).double()
-        data = Sample(rows, normal(seed + 1, 7, outputs))
-        model = Connections(normal(seed + 2, outputs, width), normal(seed + 3, inputs, width))
-        plain, total = float(error(model.outputs(data.inputs), data)), 0.0
-        for kept, chance in coin_masks([drop] * (inputs * width)):
-            masked = (kept.reshape(inputs, width) / (1 - drop)) * model.V
-            total += chance * float(error(data.inputs @ masked @ model.U.mT, data))
-        label = f"{inputs} inputs, correlation {correlation}"
-        units = (model.U.square().sum(0) * (data.inputs @ model.V).square().mean(0)).sum()
-        found.append(compare(drop / (1 - drop) * units, "==", total - plain, f"formula of dropout, {label}"))
-        dropped = penalty(TwoLayerLinear(model.U, model.V), data, Bernoulli(drop, width))
-        found.append(compare(dropped, "==", drop / (1 - drop) * units, f"library, dropout, {label}"))
-        ours = penalty(model, data, Bernoulli(drop, inputs * width))
-        found.append(compare(ours, "==", total - plain, f"library, connections, {label}"))
-    return found
-
-
-def printed_matching(drop: float, block: int) -> float:
-    """The printed keep probability 1 - (1 - theta)^(1 / (2 k - 1)) of each block."""
-    return 1 - drop ** (1 / (2 * block - 1))
+def swept_masks(keep: float, size: int, block: int) -> tuple[Tensor, Tensor]:
+    """Every mask of blocks that start at -(block - 1), ..., size - 1 and fall one by one; and the chances."""
+    starts = torch.arange(1 - block, size)
+    over = ((torch.arange(size) >= starts[:, None]) & (torch.arange(size) < starts[:, None] + block)).double()
+    listed = list(coin_masks([1 - keep] * len(starts)))
+    fallen = 1 - torch.stack([coins for coins, _ in listed])
+    return (fallen @ over == 0).double(), tensor([chance for _, chance in listed])
 
 
 def sliding(keep: Callable[[float, int], float]) -> list[Comparison]:
-    """Marginal drop rate of sliding blocks."""
+    """Rate at which each unit falls under blocks that start anywhere, over all of them, and by the library's law.
+
+    A unit lies under as many blocks as one is long: 2 k - 1 with blocks j, |i - j| < k, over unit i.
+    """
     found = []
-    for drop, size, block in ((0.5, 10, 5), (0.2, 7, 3), (0.4, 4, 1)):
-        law = SlidingBlock(1 - keep(drop, block), size, block)
-        found.append(compare(1 - law.mean, "==", drop, f"marginal drop, d={size} r={block}"))
+    for drop, size, block in ((0.5, 4, 5), (0.2, 6, 3), (0.4, 4, 1), (0.7, 2, 4)):
+        masks, chances = swept_masks(kept := keep(drop, block), size, block)
+        found.append(compare(1 - chances @ masks, "==", drop, f"rate of every unit, d={size} r={block}"))
+        law = SlidingBlock(1 - kept, size, block)
+        found.append(compare(law.mean, "==", chances @ masks, f"library, d={size} r={block}"))
     return found
 
 
 def sliding_moments(taper: Callable[[Tensor, int], Tensor]) -> list[Comparison]:
-    """The clipped law has Cbar_ij = theta^-(1 - |i-j|/r)_+ - 1: a taper, not block diagonal."""
-    drop, size, block = 0.4, 5, 3
-    law = SlidingBlock.matching(drop, size, block)
-    distance = (torch.arange(size)[:, None] - torch.arange(size)).abs().double()
-    formula = (1 - drop) ** (-taper(distance, block)) - 1
-    masks = torch.stack([z for z, _ in law.atoms()])
-    chances = tensor([chance for _, chance in law.atoms()])
-    centered = masks - chances @ masks
-    return [
-        compare(formula, "==", (centered * chances[:, None]).mT @ centered, "characteristic against enumeration"),
-        compare(law.characteristic, "==", formula, "library"),
-    ]
+    """Clipped blocks that match a rate have Cbar_ij = theta^-(1 - |i-j|/r)_+ - 1: a taper, not block diagonal."""
+    found = []
+    for drop, size, block in ((0.4, 5, 3), (0.7, 6, 2), (0.2, 3, 5), (0.5, 4, 1)):
+        law, label = SlidingBlock.matching(drop, size, block), f"d={size} r={block}"
+        distance = (torch.arange(size)[:, None] - torch.arange(size)).abs().double()
+        formula = (1 - drop) ** (-taper(distance, block)) - 1
+        masks, chances = swept_masks((1 - drop) ** (1 / block), size, block)
+        mean = chances @ masks
+        spread = (masks - mean).mT @ (chances[:, None] * (masks - mean)) / torch.outer(mean, mean)
+        found.append(compare(formula, "==", spread, f"all blocks, {label}"))
+        found.append(compare(law.characteristic, "==", spread, f"library, {label}"))
+        found.append(compare(law.mean, "==", mean, f"its mean, {label}"))
+    return found
 
 
-def positive(model: TwoLayerLinear, relation: str) -> list[Comparison]:
-    """Sign of the penalty."""
-    value = penalty(model, Moments.of_map(tensor([[1.0]])), Block(0.5, 2, 2))
-    return [compare(value, ">" if relation == ">" else "==", 0.0, "penalty of a network with non-zero weights")]
+def positive(shift: float) -> list[Comparison]:
+    """The penalty of weights that are not zero is positive, by the library and over all masks.
+
+    Blocks whose products U_I V_I^T X vanish: rows of U and V that do not meet, and V outside the range of X. With
+    `shift` on one weight a product is not zero.
+    """
+    found = []
+    meeting = TwoLayerLinear(tensor([[1.0, 0.0]]), tensor([[shift, 1.0]]))
+    wide = two_layer(3, 2, 3, 4)
+    outside = TwoLayerLinear(wide.U, wide.V * tensor([[0.0], [0.0], [1.0]]) + shift * tensor([[1.0], [0.0], [0.0]]))
+    inputs = normal(4, 5, 3) * tensor([1.0, 1.0, 0.0])
+    for drop, model, X in ((0.5, meeting, tensor([[1.0], [-2.0]])), (0.3, outside, inputs)):
+        data, label = Sample(X, normal(5, len(X), model.output_size)), f"{model.units} units"
+        value = penalty(model, data, Block(drop, model.units, 2)).value
+        found.append(compare(value, "==", enumerated(model, data, drop, 2), f"all masks, {label}"))
+        found.append(compare(value, ">", 0.0, f"penalty of weights that are not zero, {label}"))
+    return found
 
 
 def zero_iff(blockwise: bool) -> list[Comparison]:
@@ -374,38 +376,4 @@ def zero_iff(blockwise: bool) -> list[Comparison]:
             found.append(compare(value, "==", 0.0, f"zero, {label}", precision=1e-15))
         else:
             found.append(compare(value, ">", 0.0, f"not zero, {label}", scale=scale))
-    return found
-
-
-def per_unit_ratio(share: float) -> list[Comparison]:
-    """Per unit, dropout over DropConnect penalty = v^T G v / v^T diag(G) v: a Rayleigh quotient of the correlations.
-
-    Both penalties are also averages over all masks of the unit and of its connections.
-    """
-    found = []
-    for seed, drop in ((1, 0.3), (11, 0.6)):
-        data = sample(seed, 9, 4, 2)
-        G = data.inputs.mT @ data.inputs / len(data)
-        scale = torch.diagonal(G).sqrt()
-        values, vectors = torch.linalg.eigh(G / torch.outer(scale, scale))
-        directions = torch.cat([normal(seed + 2, 4, 6), vectors / scale[:, None]], dim=1)
-        for v in directions.mT:
-            U, V = normal(seed + 4, 2, 1), v[:, None]
-            dropped = penalty(TwoLayerLinear(U, V), data, Bernoulli(drop, 1)).value
-            cut = penalty(Connections(U, V), data, Bernoulli(drop, 4)).value
-            for mine, coins, name in ((dropped, 1, "dropout"), (cut, 4, "DropConnect")):
-                moved = (
-                    (data.inputs @ (V * (kept[:, None] / (1 - drop) - 1)), chance)
-                    for kept, chance in coin_masks([drop] * coins)
-                )
-                masked = sum(chance * (move @ U.mT).square().sum(1).mean() for move, chance in moved)
-                found.append(compare(mine, "==", masked, f"{name} over all masks"))
-            found.append(compare(dropped / cut, "<=", share * values[-1], "at most the largest eigenvalue"))
-            found.append(compare(dropped / cut, ">=", values[0] / share, "at least the smallest"))
-            if v.equal(directions[:, -1]):
-                found.append(compare(dropped / cut, "==", share * values[-1], "the largest is attained"))
-            if v.equal(directions[:, 6]):
-                found.append(compare(dropped / cut, "==", values[0] / share, "the smallest is attained"))
-        found.append(compare(values[0], "<", 1.0, "there DropConnect adds more"))
-        found.append(compare(values[-1], ">", 1.0, "there dropout adds more"))
     return found

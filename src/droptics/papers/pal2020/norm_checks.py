@@ -10,7 +10,8 @@ from torch import Tensor
 
 from droptics.evidence.claims import Comparison, compare
 from droptics.norms import k_support
-from droptics.papers.instances import normal, tensor, uniform
+from droptics.papers.instances import descend, normal, tensor
+from droptics.papers.pal2020.oracles import closed_form_values, dual_value, least_value, water_filling, water_level
 
 
 def printed_norm(values: Tensor, k: int) -> Tensor:
@@ -31,104 +32,121 @@ def largest_index_norm(values: Tensor, k: int) -> Tensor:
     return a[: rho - 1].square().sum() + a[rho - 1 :].sum() ** 2 / (k - rho + 1)
 
 
-def water_filling(values: Tensor, k: int) -> float:
-    """Inf { sum a_i^2 / t_i : 0 < t_i <= 1, sum t_i <= k } by bisection on the multiplier."""
-    a = values.abs()[values != 0]
-    if len(a) <= k:
-        return float(a.square().sum())
-    low, high = 0.0, float(a.sum())
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if float((a / middle).clamp_max(1).sum()) > k else (low, middle)
-    return float((a.square() / (a / high).clamp_max(1)).sum())
+@functools.cache
+def _least(spectrum: tuple[float, ...], block: int, counts: tuple[int, ...]) -> float:
+    return least_value(torch.diag(tensor(spectrum)), block, counts)
 
 
 def support_norm(rule: Callable[[Tensor, int], Tensor]) -> list[Comparison]:
-    """A rule for the squared support norm against water filling."""
+    """A rule for the squared support norm against water filling, and against the conjugate of the conjugate.
+
+    Water filling is at least the envelope, since sum a_i^2/t_i is the value of blocks, and the dual at one point at
+    most: that they agree leaves no other value. The least (d/r) sum_i ||U_i V_i^T||^2 that descent finds agrees, too.
+    """
     vectors = [
         tensor([1.0, 1.0, 1.0]),
         tensor([3.0, 1.0, 0.5, 0.2]),
         normal(3, 9),
         tensor([2.0, 0.0, 0.0]),
         normal(4, 5),
+        tensor([0.0, 0.0]),
+        tensor([5.0]),
     ]
-    found = [
-        compare(rule(a, k), "==", water_filling(a, k), f"k={k} of {len(a)} values")
-        for a in vectors
-        for k in (1, 2, 3, 7)
-    ]
+    found = []
+    for a in vectors:
+        for k in (1, 2, 3, 7):
+            value, label = water_filling(a, k), f"k={k} of {len(a)} values"
+            below = dual_value(a, k, 2 * a.abs().clamp_min(water_level(a, k)))
+            found.append(compare(below, "==", value, f"from below and above, {label}"))
+            found.append(compare(rule(a, k), "==", value, label))
+    for values, k, counts in (((1.0, 1.0, 1.0), 2, (3,)), ((1.4, 1.0, 0.3), 2, (2, 3))):
+        least, label = _least(values, k, counts), f"factorizations of {values}"
+        found.append(compare(rule(tensor(values), k), "==", least, label, precision=1e-6))
     matrix = normal(5, 4, 6)
-    values = torch.linalg.svdvals(matrix)
+    spectrum = torch.linalg.svdvals(matrix)
     return [
         *found,
-        compare(rule(values, 1), "==", values.sum() ** 2, "k=1: squared nuclear norm"),
-        compare(rule(values, 4), "==", matrix.square().sum(), "k=rank: squared Frobenius norm"),
+        compare(rule(spectrum, 1), "==", spectrum.sum() ** 2, "k=1: squared nuclear norm"),
+        compare(rule(spectrum, 4), "==", matrix.square().sum(), "k=rank: squared Frobenius norm"),
     ]
 
 
 def conjugate(scale: float) -> list[Comparison]:
-    """sup_x <a, x> - scale (sum of the k largest x_i^2) = ||a||_(k)^2, reached at the gradient of the right side."""
+    """sup_x <a, x> - scale (sum of the k largest x_i^2) = ||a||_(k)^2 and sup_a <a, x> - ||a||_(k)^2 = that sum.
+
+    The first is attained where the library's norm has its gradient, the second at half of the k largest. Both norms are
+    the library's and water filling. The penalty itself has this conjugate: the supremum of <Q, U V^T X> minus
+    (d/r) sum_i ||U_i V_i^T X||^2 over all weights, by ascent, is the sum for the singular values of Q.
+    """
     found = []
-    for seed, count, k in ((1, 6, 2), (2, 5, 3), (3, 4, 1), (4, 3, 3)):
+
+    def largest(x: Tensor, k: int) -> Tensor:
+        return scale * x.square().sort(descending=True, dim=-1).values[..., :k].sum(-1)
+
+    for seed, count, k in ((1, 6, 2), (2, 5, 3), (3, 4, 1), (4, 3, 3), (5, 3, 5)):
         a = normal(seed, count).abs().requires_grad_(True)
         norm = k_support(a, k) ** 2
         (best,) = torch.autograd.grad(norm, a)
+        values, x = a.detach(), normal(seed + 20, count)
+        found.append(compare(norm, "==", water_filling(values, k), f"k={k}: norm"))
+        found.append(compare((values * best).sum() - largest(best, k), "==", norm, f"k={k}: attained"))
+        others = torch.cat([best + 0.5 * normal(seed + 10, 300, count), 2 * normal(seed, 300, count)])
+        found.append(compare((values * others).sum(-1) - largest(others, k), "<=", norm, f"k={k}: bound"))
+        half = torch.where(x.abs() >= x.abs().sort(descending=True).values[:k][-1], x / 2, 0.0)
+        for name, point in (("attained", half), ("bound", half + 0.3 * normal(seed + 30, count))):
+            value = (point * x).sum() - water_filling(point, k)
+            found.append(compare(value, "==" if name == "attained" else "<=", largest(x, k), f"k={k}: back, {name}"))
+    for seed, block, blocks in ((1, 1, 2), (2, 2, 2)):
+        Q, X = normal(seed, 3, 3), torch.eye(3).double() + 0.4 * normal(seed + 1, 3, 3)
 
-        values = a.detach()
+        def below(U: Tensor, V: Tensor, Q: Tensor = Q, X: Tensor = X, block: int = block) -> Tensor:
+            parts = list(zip(U.split(block, -1), (X.mT @ V).split(block, -1), strict=True))
+            added = torch.stack([(A @ B.mT).square().sum() for A, B in parts]).sum()
+            return len(parts) * added - (Q * (U @ V.mT @ X)).sum()
 
-        def value(x: Tensor, a: Tensor = values, k: int = k) -> Tensor:
-            return (a * x).sum(-1) - scale * x.square().sort(descending=True, dim=-1).values[..., :k].sum(-1)
-
-        found.append(compare(value(best), "==", norm, f"k={k}: attained"))
-        nearby = best + 0.5 * normal(seed + 10, 300, count)
-        found.append(compare(value(torch.cat([nearby, 2 * normal(seed, 300, count)])), "<=", norm, f"k={k}: bound"))
+        least, _ = descend(below, [(3, block * blocks)] * 2, starts=2, seed=seed)
+        stated = largest(torch.linalg.svdvals(Q), block)
+        found.append(compare(-least, "==", stated, f"r={block}: of the penalty", precision=1e-6))
     return found
 
 
-def closed_form_values(m: Tensor, r: int, beta: float) -> Tensor:
-    """Singular values of the optimum: x_i = m_i t_i / (t_i + beta) with t = clip(alpha m - beta, 0, 1), sum t = r."""
-    if int((m > 0).sum()) <= r:
-        return m / (1 + beta)
-    low, high = 0.0, float((r + len(m) * beta) / m[m > 0].min() + (1 + beta) / m[m > 0].min())
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if float((middle * m - beta).clamp(0, 1).sum()) < r else (low, middle)
-    t = (high * m - beta).clamp(0, 1)
-    return m * t / (t + beta)
-
-
 def printed_values(m: Tensor, r: int, beta: float, top: int) -> Tensor:
-    """The best candidate of the printed list with rho = 1..top, judged by the true objective."""
+    """The best candidate of the printed list with rho = 1..top and lambda = 1..d, judged by the true objective."""
     best, kept = float("inf"), m * 0
     for rho in range(1, top + 1):
-        for last in range(rho, len(m) + 1):
-            total = float(m[rho - 1 : last].sum())
-            c = (r - rho + 1) + beta * (last - rho + 1)
-            x = torch.cat([m[: rho - 1] / (1 + beta), m[rho - 1 : last] - beta * total / c, m[last:] * 0]).clamp_min(0)
-            value = float((m - x).square().sum() + beta * k_support(x, r) ** 2)
+        for last in range(1, len(m) + 1):
+            if last <= rho - 1:
+                x = torch.cat([m[:last] / (1 + beta), m[last:] * 0])
+            else:
+                level = beta * float(m[rho - 1 : last].sum()) / (r + beta * last + (beta + 1) * (1 - rho))
+                x = torch.cat([m[: rho - 1] / (1 + beta), m[rho - 1 : last] - level, m[last:] * 0]).clamp_min(0)
+            value = float((m - x).square().sum() + beta * water_filling(x, r))
             if value < best:
                 best, kept = value, x
     return kept
 
 
 def shrinkage(values: Callable[[Tensor, int, float], Tensor]) -> list[Comparison]:
-    """Objective of the candidates against min over t in [0,1]^n, sum t <= r, of sum beta m_i^2 / (beta + t_i).
+    """A rule for the minimizer of ||m - x||^2 + beta ||x||_(r)^2 against the closed form, and its value from below.
 
-    That minimum equals the one over x because ||x||_(r)^2 = min_t sum x_i^2 / t_i; random t never go below it.
+    For every g the value is at least beta <m, g> - beta^2 ||g||^2/4 - (beta/4) (sum of the r largest g_i^2), since
+    that is the least of the same with <x, g> minus the last term for the norm; g = 2 (m - x)/beta attains it.
     """
     found = []
     cases = [(tensor([3.0, 1.0]), 2, 1.0), (tensor([2.0, 1.5, 1.0, 0.3]), 2, 0.4), (tensor([1.0, 1.0, 1.0]), 2, 0.1)]
     cases += [(normal(7, 6).abs().sort(descending=True).values, 3, 0.7), (tensor([1.3, 0.2, 0.1]), 1, 2.0)]
-    cases += [(tensor([1.0, 0.0, 0.0]), 2, 0.5)]
+    cases += [(tensor([1.0, 0.0, 0.0]), 2, 0.5), (normal(8, 5).abs().sort(descending=True).values, 4, 0.2)]
     for m, r, beta in cases:
-        x = closed_form_values(m, r, beta)
+        x, label = closed_form_values(m, r, beta), f"m={m.tolist()} r={r}"
         best = (m - x).square().sum() + water_filling(x, r) * beta
+        g = 2 * (m - x) / beta
+        top = g.square().sort(descending=True).values[:r].sum()
+        least = beta * (m * g).sum() - beta**2 * g.square().sum() / 4 - beta / 4 * top
+        found.append(compare(best, "==", least, f"from below, {label}"))
         ours = values(m, r, beta)
-        value = (m - ours).square().sum() + beta * k_support(ours, r) ** 2
-        found.append(compare(value, "==", best, f"m={m.tolist()} r={r}"))
-        t = uniform(3, 400, len(m))
-        t = t * (r / t.sum(-1, keepdim=True)).clamp_max(1)
-        found.append(compare(value, "<=", (beta * m.square() / (beta + t)).sum(-1), "never beaten"))
+        value = (m - ours).square().sum() + beta * water_filling(ours, r)
+        found.append(compare(value, "==", best, f"least value, {label}"))
+        found.append(compare(ours, "==", x, f"minimizer, {label}", precision=1e-8))
     return found
 
 
@@ -159,7 +177,7 @@ def norm_facts(factor: float) -> list[Comparison]:
 def rule_cost(limit: Callable[[int], float]) -> list[Comparison]:
     """Comparisons and steps of the corrected rule on unsorted values, counted, and its value."""
     found = []
-    for size, r in ((64, 5), (512, 20)):
+    for size, r in ((16, 3), (64, 5), (512, 20), (1024, 400)):
         count = 0
 
         def compared(x: float, y: float) -> int:
@@ -176,5 +194,6 @@ def rule_cost(limit: Callable[[int], float]) -> list[Comparison]:
                 break
             value, rest, count = value + a[rho - 1] ** 2, rest - a[rho - 1], count + 1
         found.append(compare(count, "<=", limit(size), f"operations, {size} values"))
-        found.append(compare(value, "==", k_support(tensor(a), r) ** 2, f"value, {size} values"))
+        found.append(compare(value, "==", water_filling(tensor(a), r), f"value, {size} values"))
+        found.append(compare(k_support(tensor(a), r) ** 2, "==", value, f"library, {size} values"))
     return found

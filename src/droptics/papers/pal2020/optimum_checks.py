@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from droptics.data import Moments
 from droptics.envelopes import envelope, induced
+from droptics.equalization import equalize
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import k_support_shrink
 from droptics.masks import Block
 from droptics.models import TwoLayerLinear
 from droptics.norms import k_support
 from droptics.optima import optimum
-from droptics.papers.instances import descend, factorizations, moments, normal, tensor, two_layer
+from droptics.papers.instances import coin_masks, descend, moments, normal, tensor, two_layer
+from droptics.papers.pal2020.oracles import closed_form_values, dual_value, least_value, water_filling, water_level
 from droptics.penalties import penalty
 
 
@@ -85,22 +87,29 @@ def balanced_minimizers() -> list[Comparison]:
 
 
 def tight(spectrum: tuple[float, ...], block: int, blocks: int, beta: float) -> list[Comparison]:
-    """Least non-convex objective at this width against the convex bound F*, and its map against the minimizer of F."""
-    s, lam = tensor(spectrum), beta * blocks
-    x = k_support_shrink(s, beta, block)
-    convex = (s - x).square().sum() + beta * k_support(x, block) ** 2
+    """Least f over weights against the least F over maps, by the closed form, and their maps; Y and X are general.
 
-    def objective(U: Tensor, V: Tensor) -> Tensor:
-        parts = zip(U.split(block, -1), V.split(block, -1), strict=True)
-        added = sum(((A @ B.mT).square().sum() for A, B in parts), torch.zeros(()))
-        return (torch.diag(s) - U @ V.mT).square().sum() + lam * added
+    At one more block it is no less. Fbar at the minimizer, with Lambda by descent over factorizations, agrees.
+    """
+    s, size = tensor(spectrum), len(spectrum)
+    P, Q = (torch.linalg.qr(normal(size + seed, size + seed, size)).Q for seed in (1, 0))
+    Y, X = P * s @ Q.mT, torch.eye(size).double() + 0.3 * normal(block, size, size)
+    x = closed_form_values(s, block, beta)
+    convex, label = (s - x).square().sum() + beta * water_filling(x, block), f"d={block * blocks}, r={block}"
+    found = [compare(k_support_shrink(s, beta, block), "==", x, f"library, {label}")]
+    found.append(compare(k_support(x, block) ** 2, "==", water_filling(x, block), f"norm of the library, {label}"))
+    for count in (blocks, blocks + 1):
 
-    width = block * blocks
-    best, (U, V) = descend(objective, [(len(s), width), (len(s), width)], starts=3)
-    return [
-        compare(best, "==", convex, f"least objective, d={width}", precision=1e-6),
-        compare(U @ V.mT, "==", torch.diag(x), f"its map, d={width}", precision=1e-3),
-    ]
+        def objective(U: Tensor, V: Tensor, count: int = count) -> Tensor:
+            parts = zip(U.split(block, -1), (X.mT @ V).split(block, -1), strict=True)
+            added = torch.stack([(A @ B.mT).square().sum() for A, B in parts]).sum()
+            return (Y - U @ V.mT @ X).square().sum() + beta * count * added
+
+        best, (U, V) = descend(objective, [(size + 1, block * count), (size, block * count)], starts=1)
+        found.append(compare(best, "==", convex, f"least f, {count} blocks, {label}", precision=1e-6))
+        found.append(compare(U @ V.mT @ X, "==", P * x @ Q.mT, f"its map, {count} blocks, {label}", precision=1e-3))
+    over = (s - x).square().sum() + beta * least_value(torch.diag(x), block, (blocks,))
+    return [*found, compare(over, "==", convex, f"Fbar, {label}", precision=1e-6)]
 
 
 def convexity_fails(free: bool) -> list[Comparison]:
@@ -125,20 +134,6 @@ def convexity_fails(free: bool) -> list[Comparison]:
     return [*found, compare(max(excess), ">", 0.0, "largest excess over the mean of the values", precision=1e-6)]
 
 
-def least_value(matrix: Tensor, block: int, counts: Sequence[int]) -> float:
-    """Least (d/r) sum_i ||U_i V_i^T||_F^2 over all U V^T = matrix with some of these numbers of blocks, by descent."""
-    found = []
-    for count in counts:
-        factors, shapes = factorizations(matrix, block * count)
-
-        def value(A: Tensor, C: Tensor, factors: Callable[..., tuple[Tensor, Tensor]] = factors) -> Tensor:
-            parts = zip(*(factor.split(block, -1) for factor in factors(A, C)), strict=True)
-            return torch.stack([(U @ V.mT).square().sum() for U, V in parts]).sum()
-
-        found.append(count * descend(value, shapes, starts=2)[0])
-    return min(found)
-
-
 def _value(model: TwoLayerLinear, block: int) -> float:
     """(d/r) sum_i ||U_i V_i^T||_F^2, what (9) takes the infimum of, at theta = 1/2."""
     found = penalty(model, Moments.of_map(model.matrix()), Block(0.5, model.units, block))
@@ -146,14 +141,32 @@ def _value(model: TwoLayerLinear, block: int) -> float:
 
 
 def free_width(scale: float) -> list[Comparison]:
-    """With enough blocks the least penalty of a map is its convex envelope (gamma/k) ||A||_(r)^2."""
+    """With enough blocks the least penalty of a map is its convex envelope (gamma/k) ||A||_(r)^2, A on the inputs.
+
+    From above by the library's network of least penalty, summed over all masks; from below at any width by the dual,
+    <A, G> - (1/4) (sum of the r largest squares of G) <= k sum_i ||B_i||^2 for all blocks whose sum is A.
+    """
     found = []
-    for seed, block, blocks, drop in ((1, 2, 4, 0.4), (2, 1, 4, 0.6), (3, 3, 4, 0.3)):
-        model = TwoLayerLinear(normal(seed, 3, block * blocks), normal(seed + 1, 4, block * blocks))
-        data, masks = Moments.of_map(normal(5, 3, 4)), Block(drop, block * blocks, block)
-        stated = scale * drop / (1 - drop) / blocks * k_support(torch.linalg.svdvals(model.matrix()), block) ** 2
-        found.append(compare(induced(model, data, masks), "==", stated, f"least penalty, r={block}", precision=1e-7))
-        found.append(compare(envelope(model, data, masks), "==", stated, f"envelope, r={block}", precision=1e-7))
+    for seed, block, blocks, drop in ((1, 2, 4, 0.4), (2, 1, 4, 0.6), (3, 3, 4, 0.3), (4, 2, 8, 0.5)):
+        width, gamma = block * blocks, drop / (1 - drop)
+        model = TwoLayerLinear(normal(seed, 3, width), normal(seed + 1, 4, width))
+        data, masks, label = moments(seed, 3, 4), Block(drop, width, block), f"r={block}, k={blocks}"
+        root = torch.linalg.cholesky(data.xx)
+        values = torch.linalg.svdvals(model.matrix() @ root)
+        filled = water_filling(values, block)
+        below = dual_value(values, block, 2 * values.clamp_min(water_level(values, block)))
+        found.append(compare(below, "==", filled, f"from below, {label}"))
+        stated = scale * gamma / blocks * filled
+        found.append(compare(envelope(model, data, masks), "==", stated, f"envelope, {label}", precision=1e-7))
+        found.append(compare(induced(model, data, masks), "==", stated, f"least penalty, {label}", precision=1e-7))
+        best = equalize(model, data, masks)
+        found.append(compare(best.matrix(), "==", model.matrix(), f"its map, {label}", precision=1e-7))
+        masked = sum(
+            chance
+            * float(((best.U * (kept.repeat_interleave(block) / (1 - drop) - 1)) @ best.V.mT @ root).square().sum())
+            for kept, chance in coin_masks([drop] * blocks)
+        )
+        found.append(compare(masked, "==", stated, f"over all masks, {label}", precision=1e-7))
     return found
 
 
