@@ -155,8 +155,8 @@ def judged_masks(scale: float) -> list[Comparison]:
     for name, seen, chance, middle in cases:
         found.append(same(differs(seen, middle), False, f"{name} at their own rate", scale))
         for far in (0.01, 0.97):
-            # the rates at which the chance is half a false alarm's, and twice
-            for much, alarm in ((0.5, True), (2.0, False)):
+            # the rates at which the chance is a little less than that of a false alarm, and a little more
+            for much, alarm in ((0.8, True), (1.25, False)):
 
                 def over(rate: float, chance: Callable[[float], float] = chance, much: float = much) -> float:
                     return math.log(chance(rate) / (much * 1e-4))

@@ -100,7 +100,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "autoencoders",
         "Weights of linear autoencoders under dropout solve their normal equations, column by column; a user, and one "
-        "of her items, left out without a refit are as after a refit.",
+        "of her items, left out without a refit are as after a refit with the same regularizers.",
         (partial(ranker_checks.autoencoders, 1.0), partial(ranker_checks.autoencoders, 1.05)),
         ("recommenders.DropoutAutoencoder",),
         "By systems solved one by one.",
