@@ -66,6 +66,22 @@ def coin_masks(drops: Sequence[float]) -> Iterator[tuple[Tensor, float]]:
         yield tensor(kept), chance
 
 
+def sliding_masks(drop: float, size: int, block: int, clipped: bool = True) -> tuple[Tensor, Tensor]:
+    """Every mask of sliding blocks with its probability: a coin for each block, and a unit stays under those that stay.
+
+    Clipped blocks start from -(block - 1), valid ones within.
+    """
+    starts = range(-(block - 1), size) if clipped else range(size - block + 1)
+    masks, chances = [], []
+    for falls in itertools.product((False, True), repeat=len(starts)):
+        gone = {
+            place for start, fell in zip(starts, falls, strict=True) if fell for place in range(start, start + block)
+        }
+        masks.append([float(place not in gone) for place in range(size)])
+        chances.append(drop ** sum(falls) * (1 - drop) ** (len(falls) - sum(falls)))
+    return tensor(masks), tensor(chances)
+
+
 def expected_error(maps: Iterator[tuple[Tensor, float]], data: Moments) -> float:
     """E over random maps W of E ||y - W x||^2, from the second moments of the data."""
     total = 0.0

@@ -235,27 +235,43 @@ def law_moments(power: float) -> list[Comparison]:
     return found
 
 
+def masked_outputs(model: Model, inputs: Tensor, z: Tensor) -> Tensor:
+    """Outputs (examples, outputs) of a linear family under multipliers, written out."""
+    if isinstance(model, Connections):
+        return inputs @ (model.V * z.reshape(model.V.shape)) @ model.U.mT
+    if isinstance(model, TwoLayerLinear):
+        return (inputs @ model.V * z) @ model.U.mT
+    assert isinstance(model, DeepLinear)
+    hidden = inputs
+    for number, weight in enumerate(model.weights):
+        if number:
+            hidden, z = hidden * z[: hidden.shape[1]], z[hidden.shape[1] :]
+        hidden = hidden @ weight.mT
+    return hidden
+
+
 def any_law(scale: float) -> list[Comparison]:
     """Penalties of every family under correlated laws and weighted examples, against the sum over all masks."""
     found = []
-    laws = laws_by_hand()
     inputs, targets, weights = normal(1, 6, 2), normal(2, 6, 2), uniform_masks(6)[0]
-    data = Sample(inputs, targets, weights)
+    data, shares = Sample(inputs, targets, weights), weights / weights.sum()
     families: Sequence[tuple[Model, int]] = (
         (TwoLayerLinear(normal(3, 2, 4), normal(4, 2, 4)), 1),
         (Connections(normal(5, 2, 2), normal(6, 2, 2)), 1),
         (DeepLinear([normal(7, 4, 2), normal(8, 4, 4), normal(9, 2, 4)]), 2),
     )
-    for (model, layers), (law, masks, chances) in itertools.product(families, laws):
+
+    def error(model: Model, z: Tensor) -> float:
+        return float(shares @ (targets - masked_outputs(model, inputs, z)).square().sum(1))
+
+    for (model, layers), (law, masks, chances) in itertools.product(families, laws_by_hand()):
         masks_of = law if layers == 1 else Product([law, law])
         multipliers = masks / (chances @ masks)
-        choices = list(itertools.product(range(len(masks)), repeat=layers))
-        total, shares = 0.0, weights / weights.sum()
-        for chosen in choices:
-            mask = torch.cat([multipliers[i] for i in chosen])
-            error = (targets - model.outputs(inputs, mask)).square().sum(1)
-            total += float(torch.stack([chances[i] for i in chosen]).prod() * (shares @ error))
-        plain = float(shares @ (targets - model.outputs(inputs)).square().sum(1))
+        total = 0.0
+        for chosen in itertools.product(range(len(masks)), repeat=layers):
+            chance = float(chances[list(chosen)].prod())
+            total += chance * error(model, torch.cat([multipliers[i] for i in chosen]))
+        plain = error(model, torch.ones(4 * layers, dtype=torch.float64))
         label = f"{type(model).__name__}, {type(law).__name__}"
         found.append(compare(risk(model, data), "==", plain, f"risk, {label}"))
         found.append(compare(penalty(model, data, masks_of), "==", scale * (total - plain), f"penalty, {label}"))

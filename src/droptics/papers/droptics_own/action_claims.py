@@ -37,7 +37,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The penalty of two-layer, DropConnect and deep linear networks under any law, correlated ones included, on "
         "weighted examples: the mean over all masks minus the weighted risk.",
         check=partial(runs.any_law, 1.0),
-        control=partial(runs.any_law, 1.5),
+        control=partial(runs.any_law, 1.1),
         objects=("penalties.penalty", "penalties.risk", "models.Connections", "models.DeepLinear"),
         note=PROVED,
     ),

@@ -16,22 +16,17 @@ from droptics.data import Moments, Sample
 from droptics.envelopes import envelope, induced
 from droptics.equalization import equalize
 from droptics.evidence.claims import Comparison, Relation, compare
-from droptics.heads.leave_one_out import Whitened
-from droptics.heads.ridge import DropoutRidge, DropoutRidgeCV
 from droptics.landscapes import critical_points, gradient, hessian, hessian_action
 from droptics.linalg import equalizer, psd_root
-from droptics.masks import Bernoulli, Block, MaskLaw, Product, SlidingBlock
+from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import Autoencoder, Connections, DeepLinear, Model, ReLUNet
-from droptics.norms import nuclear
 from droptics.optima import optimum
 from droptics.papers.helmbold2017 import networks, unit_types
-from droptics.papers.instances import coin_masks, descend, moments, normal, sample, tensor, two_layer
+from droptics.papers.instances import coin_masks, descend, moments, normal, tensor, two_layer
 from droptics.papers.mianjy2018.checks import tied_objective
 from droptics.papers.mianjy2018.landscape_checks import group_points
 from droptics.papers.thesis import chapter3_checks
 from droptics.penalties import Enumerate, criterion, penalty
-from droptics.rates.exact import HeadScan
-from droptics.spectra.any_law import frobenius_strength, nuclear_strength
 
 Reals = NDArray[np.float64]
 
@@ -270,22 +265,6 @@ def second_derivative(factor: float) -> list[Comparison]:
     return found
 
 
-def mask_bounds(scale: float) -> list[Comparison]:
-    """Penalty >= strength times ||A||_F^2 and times ||A||_*^2 for correlated laws."""
-    found = []
-    for law in (Block(0.4, 4, 2), SlidingBlock.matching(0.3, 4, 2), Bernoulli(0.5, 4)):
-        for seed in range(6):
-            data = Moments.of_map(normal(1, 3, 4))
-            model = two_layer(seed, 3, 4, 4) if seed else equalize(two_layer(seed, 3, 4, 4), data, Bernoulli(0.5, 4))
-            A = model.matrix()
-            value = penalty(model, data, law)
-            nuclear_part = scale * nuclear_strength(law.characteristic) * nuclear(A) ** 2
-            found.append(compare(value, ">=", nuclear_part, f"nuclear, {type(law).__name__}"))
-            plain = scale * frobenius_strength(law.characteristic) * A.square().sum()
-            found.append(compare(value, ">=", plain, f"Frobenius, {type(law).__name__}"))
-    return found
-
-
 def drop_connect_optimum(scale: float) -> list[Comparison]:
     """Optimum under DropConnect against descent, and the least penalty of a map against its formula.
 
@@ -313,29 +292,6 @@ def drop_connect_optimum(scale: float) -> list[Comparison]:
         compare(ours.objective, "==", scale * value, "objective", precision=1e-5),
         compare(ours.bound, "<=", value, "bound below descent", precision=1e-7),
     ]
-
-
-def leave_one_out(forget_penalty: bool) -> list[Comparison]:
-    """Leave-one-out errors of a path of rates against refits."""
-    data = sample(5, 9, 3, 1)
-    X, y = data.inputs.numpy(), data.targets.numpy()[:, 0]
-    rates = [0.1, 0.5, 0.8]
-    fitted = DropoutRidgeCV(rates).fit(X, y)
-    found = []
-    scanned = HeadScan(Whitened.of(X, y[:, None], np.ones(len(y)), 1, True), None).scan(rates)
-    for rate, error, scan in zip(rates, fitted.loo_errors_, scanned, strict=True):
-        total = 0.0
-        for i in range(len(y)):
-            keep = [j for j in range(len(y)) if j != i] if forget_penalty else list(range(len(y)))
-            model = DropoutRidge(rate).fit(X[keep], y[keep])
-            total += float(y[i] - model.predict(X[i : i + 1])[0]) ** 2
-        found.append(compare(float(error), "==", total / len(y), f"rate {rate}", precision=1e-7))
-        found.append(compare(scan.losses.mean(), "==", total / len(y), f"as rates are tuned, {rate}", precision=1e-7))
-    # a whole weight is so many copies
-    counts = [1, 3, 1, 2, 1, 1, 4, 1, 2]
-    weighted = DropoutRidge(0.4).fit(X, y, sample_weight=counts).predict(X)
-    copied = DropoutRidge(0.4).fit(X.repeat(counts, 0), y.repeat(counts)).predict(X)
-    return [*found, compare(weighted, "==", copied, "weights count copies")]
 
 
 def exact_negative_minima(values: Sequence[float], wins_from: int) -> list[Comparison]:

@@ -6,7 +6,14 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers import runs
-from droptics.papers.droptics_own import checks, factor_checks, minimum_checks, recommender_checks
+from droptics.papers.droptics_own import (
+    checks,
+    data_penalty_checks,
+    factor_checks,
+    left_out_checks,
+    minimum_checks,
+    recommender_checks,
+)
 from droptics.papers.droptics_own.action_claims import CLAIMS as ACTIONS
 from droptics.papers.droptics_own.branch_claims import CLAIMS as BRANCHES
 from droptics.papers.droptics_own.field_claims import CLAIMS as FIELDS
@@ -92,11 +99,14 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-mask-bounds",
         "droptics, generalizes pal2020-thm2.3",
-        "For every mask law the penalty of a map is at least multiples of ||A||_F^2 and ||A||_*^2 read off Cbar.",
-        check=partial(checks.mask_bounds, 1.0),
-        control=partial(checks.mask_bounds, 1.5),
+        "For every mask law and A = U V^T C^(1/2), C the second moment of the inputs, the penalty is at least "
+        "||A||_F^2 / (1^T Cbar^+ 1) if 1 is in the range of Cbar, likewise ||A||_*^2 / (1^T K^+ 1) with "
+        "K = sum_I (alpha_I / |I|) 1_I 1_I^T if Cbar = sum_I alpha_I 1_I 1_I^T over intervals with alpha >= 0, and at "
+        "least ||A||_*^2 / sum_i (1 / D_i) for every diagonal 0 < D <= Cbar.",
+        check=partial(data_penalty_checks.mask_bounds, 1.0),
+        control=partial(data_penalty_checks.mask_bounds, 1.1),
         objects=("penalties.penalty", "spectra.any_law.nuclear_strength", "spectra.any_law.frobenius_strength"),
-        note=PROVED + " Attained by equalized networks under independent units.",
+        note=PROVED + " Attained: nuclear by the best factors under independent units, Frobenius by equal blocks.",
     ),
     Claim(
         "droptics-dropblock-dropout",
@@ -138,11 +148,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-loo",
         "droptics",
-        "The exact leave-one-out error of a whole path of rates follows from one factorization.",
-        check=partial(checks.leave_one_out, True),
-        control=partial(checks.leave_one_out, False),
+        "Linear regression under dropout on its inputs, one by one or by blocks: the exact leave-one-out errors of a "
+        "whole path of rates, of refits that forget an example in the penalty too, follow from one singular value "
+        "decomposition; the rate of the least mean is chosen.",
+        check=partial(left_out_checks.leave_one_out, True),
+        control=partial(left_out_checks.leave_one_out, False),
         objects=("heads.ridge.DropoutRidgeCV",),
-        note=PROVED,
+        note=PROVED + " Examples that hold nearly all energy of a block are refitted.",
     ),
     Claim(
         "droptics-deep-induced",

@@ -21,6 +21,7 @@ from droptics.masks import Bernoulli, Block, Gaussian, Product
 from droptics.models import LastLayer, ReLUNet
 from droptics.models.watching import Places
 from droptics.papers.droptics_own.audit_checks import every_coin, stack
+from droptics.papers.droptics_own.left_out_checks import left_out, refit
 from droptics.papers.droptics_own.moment_checks import network_masks
 from droptics.papers.droptics_own.ranker_checks import _rated
 from droptics.papers.droptics_own.small_room_checks import linear_head
@@ -382,14 +383,12 @@ def scanned_estimators(scale: float) -> list[Comparison]:
     rates = (0.1, 0.4)
     ridge = tune_rates(DropoutRidge(), (X, y), (other_X, other_y), scan=rates, progress=False)
     for rate, point in zip(rates, ridge.points, strict=True):
-        errors = (other_y - DropoutRidge(rate).fit(X, y).predict(other_X)) ** 2
+        W, b = refit(X, y[:, None], rate)
+        errors = (other_y[:, None] - other_X @ W - b) ** 2
         found.append(compare(point.loss or 0.0, "==", scale * errors.mean(), f"ridge at {rate}"))
     left = tune_rates(DropoutRidgeCV(drops=rates), (X, y), None, progress=False)
     for rate, point in zip(rates, left.points, strict=True):
-        each = [
-            float((y[i] - DropoutRidge(rate).fit(np.delete(X, i, 0), np.delete(y, i)).predict(X[i : i + 1])[0]) ** 2)
-            for i in range(30)
-        ]
+        each = left_out(X, y[:, None], rate)
         found.append(compare(point.loss or 0.0, "==", scale * np.mean(each), f"left out at {rate}", precision=1e-6))
     labels, other_labels = np.array(["a", "b"])[(y > 0).astype(int)], np.array(["a", "b"])[(other_y > 0).astype(int)]
     told = tune_rates(

@@ -19,6 +19,7 @@ from droptics.models.replaying import MOST_BYTES, Recording, own_cost
 from droptics.models.site import Site
 from droptics.models.unfused import attention, multi_head, recurrent
 from droptics.models.watching import watched
+from droptics.papers.droptics_own.left_out_checks import left_out, refit
 from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, tensor, uniform
 from droptics.rates.chains import ChainScan
@@ -292,14 +293,10 @@ def _chains(scale: float) -> list[Comparison]:
         found.append(compare(scan.example_losses(flat), "==", scale * own, f"by example, {biases}"))
     features, targets = normal(5, 9, 3).numpy(), normal(6, 9, 2).numpy()
     for trained, rate in zip(_left_out(DropoutRidge(), (features, targets), (0.2, 0.6)), (0.2, 0.6), strict=True):
-        refits = []
-        for left in range(9):
-            rest = [i for i in range(9) if i != left]
-            fit = DropoutRidge(drop=rate).fit(features[rest], targets[rest])
-            refits.append(((targets[left] - fit.predict(features[left : left + 1])[0]) ** 2).sum())
-        found.append(compare(trained.losses[0], "==", scale * tensor(refits), f"left out, {rate}"))
-        whole = DropoutRidge(drop=rate).fit(features, targets)
-        own_loss = float(((targets - whole.predict(features)) ** 2).sum(1).mean())
+        each = left_out(features, targets, rate).sum(1)
+        found.append(compare(trained.losses[0], "==", scale * each, f"left out, {rate}", 1e-7))
+        W, b = refit(features, targets, rate)
+        own_loss = float(((targets - features @ W - b) ** 2).sum(1).mean())
         found.append(compare(trained.training[0], "==", scale * own_loss, f"training loss, {rate}"))
     return found
 

@@ -21,10 +21,11 @@ from droptics.bounds import measured_rademacher
 from droptics.coadaptation import evaluate, flows, retentivity, symmetrize
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
-from droptics.heads.ridge import DropoutRidge, DropoutRidgeCV
+from droptics.heads.ridge import DropoutRidgeCV
 from droptics.losses import CrossEntropy, Squared
 from droptics.models import LastLayer, ReLUNet
 from droptics.models.watching import Call
+from droptics.papers.droptics_own.left_out_checks import left_out
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import normal, tensor, uniform
@@ -48,14 +49,7 @@ def _left_out(scale: float) -> list[Comparison]:
     for examples, features, block, bias in ((5, 8, 1, True), (6, 8, 2, False), (3, 9, 3, True), (9, 4, 1, True)):
         X, Y = normal(examples, examples, features).numpy(), normal(features, examples, 2).numpy()
         told = DropoutRidgeCV([0.2, 0.6], block=block, fit_intercept=bias).fit(X, Y)
-        wanted = []
-        for rate in (0.2, 0.6):
-            errors = []
-            for left in range(examples):
-                kept = [k for k in range(examples) if k != left]
-                single = DropoutRidge(rate, block=block, fit_intercept=bias).fit(X[kept], Y[kept])
-                errors.append(np.square(Y[left] - single.predict(X[left : left + 1])[0]).mean())
-            wanted.append(float(np.mean(errors)))
+        wanted = [float(left_out(X, Y, rate, block, bias).mean()) for rate in (0.2, 0.6)]
         name = f"{examples} examples of {features}, blocks of {block}"
         found.append(compare(told.loo_errors_, "==", scale * np.array(wanted), f"left out, {name}", 1e-7))
     return found
@@ -166,7 +160,8 @@ def _complexities(scale: float) -> list[Comparison]:
     found.append(compare(torch.stack([drawn.value, drawn.lower, drawn.upper]), "==", scale * ends, "drawn signs"))
     data = Sample(tensor([[1.0, 0.0], [2.0, 0.0]]), torch.zeros(2).double())
     law = Sample(tensor([[1.0, 0.0], [-1.0, 0.0]]), torch.zeros(2).double())
-    found.append(compare(measured_rademacher(data, population=law).value, ">", 0.0, "within the span"))
+    # mean of |s + 2 t| over two signs, by the half of the energy on either side
+    found.append(compare(measured_rademacher(data, population=law).value, "==", scale * 2**0.5, "within the span"))
     beyond = Sample(tensor([[1.0, 1e-6], [2.0, 0.0]]), torch.zeros(2).double())
     found.append(refuses(lambda: measured_rademacher(beyond, population=law), "must span the data"))
     return found

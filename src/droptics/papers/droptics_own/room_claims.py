@@ -8,9 +8,12 @@ from functools import partial
 from droptics.evidence.claims import Check, Claim, Comparison
 from droptics.papers.droptics_own import (
     audit_checks,
+    ball_checks,
+    data_penalty_checks,
     edge_checks,
     moment_checks,
     more_room_checks,
+    random_number_checks,
     ranker_checks,
     saddle_checks,
     small_room_checks,
@@ -176,9 +179,9 @@ CLAIMS: tuple[Claim, ...] = (
         "random-numbers",
         "Counted random numbers are Philox 4x32-10; masks, choices and fresh examples have the rates, weights "
         "and second moments that they should.",
-        (partial(step_checks.random_numbers, 1.0), partial(step_checks.random_numbers, 1.1)),
+        (partial(random_number_checks.random_numbers, 1.0), partial(random_number_checks.random_numbers, 1.1)),
         ("training.philox.bits", "training.random_numbers.Counted"),
-        "The published test vector; frequencies within five standard errors.",
+        "Three published answers, and whole numbers; frequencies within five standard errors.",
     ),
     room_claim(
         "engines",
@@ -198,8 +201,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "threats",
-        "Projections onto balls within boxes are nearest points, and steps to a boundary the shortest.",
-        (partial(step_checks.threats, 1.0), partial(step_checks.threats, 0.95)),
+        "Projections onto balls within boxes are nearest points; steps to a boundary, in a box or not, the shortest.",
+        (partial(ball_checks.threats, 1.0), partial(ball_checks.threats, 0.95)),
         ("attacks.Threat",),
     ),
     room_claim(
@@ -248,17 +251,18 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "attack-losses",
-        "Losses of attacks and their slopes in the outputs are their definitions.",
-        (partial(step_checks.attack_losses, 1.0), partial(step_checks.attack_losses, 1.1)),
+        "Losses of attacks and their slopes in the outputs, aimed at a class or not, are their definitions.",
+        (partial(ball_checks.attack_losses, 1.0), partial(ball_checks.attack_losses, 1.1)),
         ("attacks.Dlr", "attacks.losses.value_and_slope"),
         "By automatic differentiation.",
     ),
     room_claim(
         "data-penalties",
-        "Penalties of factorizations and of two layers on entries, measurements and moments are sums over all masks.",
-        (partial(small_room_checks.penalties_of_data, 1.0), partial(small_room_checks.penalties_of_data, 1.1)),
-        ("penalties.penalty", "data.Entries", "data.Measurements"),
-        ENUMERATED,
+        "Penalties of factorizations on entries and measurements and of two layers on moments are means over all masks "
+        "minus the risk, under coins, blocks, sliding blocks and lists; moments of batches are those of all examples.",
+        pair(data_penalty_checks.penalties_of_data),
+        ("penalties.penalty", "penalties.risk", "data.Entries", "data.Measurements", "data.Moments"),
+        f"{ENUMERATED} Draws within five standard errors, at fixed seeds.",
     ),
     room_claim(
         "saddles",

@@ -23,15 +23,15 @@ from droptics.coadaptation import (
     smallest,
     split,
 )
-from droptics.data import Entries, Measurements, Moments, Sample
+from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.layers import DropBlock, ExplicitDropout, explicit_consistency, explicit_penalty, realized_rates
 from droptics.losses import CrossEntropy, Logistic, Loss, Squared
-from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
-from droptics.models import Factorization, LastLayer, TwoLayerLinear
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product
+from droptics.models import LastLayer, TwoLayerLinear
 from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.droptics_own.moment_checks import network, network_masks
-from droptics.papers.instances import moments, normal, sample, simplex, tensor
+from droptics.papers.instances import normal, simplex, tensor
 from droptics.penalties import (
     Certified,
     ClosedForm,
@@ -187,61 +187,6 @@ def penalties_of_networks(scale: float) -> list[Comparison]:
     hessian = torch.autograd.functional.hessian(mean, torch.ones(10, dtype=torch.float64))
     odds = tensor([rate / (1 - rate) for part in rates for rate in part])
     found.append(compare(slopes, "==", scale * 0.5 * (hessian.diagonal() * odds).sum(), "second order"))
-    return found
-
-
-def penalties_of_data(scale: float) -> list[Comparison]:
-    """Penalties on entries, measurements and moments, and moments of batches."""
-    found: list[Comparison] = []
-    factor, rows = Factorization(normal(7, 4, 3), normal(8, 5, 3)), torch.tensor([0, 1, 3, 3, 2])
-    columns, values = torch.tensor([1, 4, 0, 2, 2]), normal(9, 5)
-    entries = Entries(rows, columns, values, (4, 5))
-    law3 = Bernoulli(tensor([0.3, 0.5, 0.1]), 3)
-    coins, own = every_coin([0.3, 0.5, 0.1])
-    multipliers = coins / (1 - tensor([0.3, 0.5, 0.1]))
-    parts = factor.U[rows] * factor.V[columns]
-    losses = ((multipliers @ parts.mT) - values).square().mean(-1)
-    base = (parts.sum(1) - values).square().mean()
-    found.append(compare(risk(factor, entries), "==", base, "risk of entries"))
-    found.append(
-        compare(penalty(factor, entries, law3).value, "==", scale * (own @ losses - base), "penalty of entries")
-    )
-    A = normal(10, 6, 4, 5)
-    seen = normal(11, 6)
-    given = Measurements(A, seen)
-    images = torch.einsum("nij,ik,jk->nk", A, factor.U, factor.V)
-    losses = ((multipliers @ images.mT) - seen).square().mean(-1)
-    base = (images.sum(1) - seen).square().mean()
-    found.append(compare(risk(factor, given), "==", base, "risk of measurements"))
-    found.append(compare(penalty(factor, given, law3).value, "==", scale * (own @ losses - base), "of measurements"))
-    population = moments(12, 2, 3)
-    model = TwoLayerLinear(normal(13, 2, 4), normal(14, 3, 4))
-    wide = SlidingBlock(0.3, 4, 2)
-    (masks, mass), *_ = [(torch.cat(a), torch.cat(b)) for a, b in [zip(*wide.atom_batches(4096), strict=True)]]
-    total = 0.0
-    for z, chance in zip(masks, mass, strict=True):
-        W = model.U * z @ model.V.mT
-        total += float(chance) * float(
-            population.yy.trace() - 2 * (W * population.yx).sum() + ((W @ population.xx) * W).sum()
-        )
-    W = model.matrix()
-    base = population.yy.trace() - 2 * (W * population.yx).sum() + ((W @ population.xx) * W).sum()
-    drawn = penalty(model, population, wide, MonteCarlo(2000, seed=1))
-    found.append(
-        compare(
-            (drawn.value - scale * (total - base)).abs(), "<=", 2 * (drawn.upper - drawn.lower) / 2, "drawn, on moments"
-        )
-    )
-    found.append(compare(penalty(model, population, wide).value, "==", scale * (total - base), "sliding blocks"))
-    batches = [sample(15, 4, 3, 2), sample(18, 7, 3, 2)]
-    joined = Moments.of_batches(batches)
-    X, Y = (torch.cat([getattr(part, name) for part in batches]) for name in ("inputs", "targets"))
-    found.append(compare(joined.xx, "==", scale * X.mT @ X / 11, "moments of batches"))
-    found.append(compare(joined.yx, "==", scale * Y.mT @ X / 11, "cross moments"))
-    rows_of = joined.as_sample()
-    found.append(
-        compare(rows_of.targets.mT @ rows_of.inputs / len(rows_of.inputs), "==", joined.yx, "a sample of moments")
-    )
     return found
 
 

@@ -1,4 +1,4 @@
-"""What the claims on training and threats compare: single steps, draws and projections against their definitions."""
+"""What the claims on training compare: schedules, single steps, means and curves against their definitions."""
 
 from __future__ import annotations
 
@@ -13,21 +13,17 @@ from droptics.attacks import (
     Apgd,
     Averaged,
     CrossEntropy,
-    Dlr,
     Fgsm,
-    Logistic,
     Margin,
     Pgd,
-    Reflected,
     Threat,
     attack,
     robustness_curve,
 )
-from droptics.attacks.losses import value_and_slope
 from droptics.attacks.methods import Decay, step_sizes
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
-from droptics.masks import Bernoulli, Block, Gaussian, Product
+from droptics.masks import Bernoulli, Gaussian, Product
 from droptics.models import Autoencoder, DeepLinear, Model, ReLUNet, TwoLayerLinear
 from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.droptics_own.moment_checks import network, network_masks
@@ -46,9 +42,6 @@ from droptics.training import (
     train,
     with_previous,
 )
-from droptics.training.draws import _Population
-from droptics.training.philox import bits, normals, uniforms
-from droptics.training.random_numbers import CHOICES, INPUTS, MASKS, Counted, Sequential
 from droptics.training.settings import EngineName
 
 
@@ -68,88 +61,6 @@ def schedules(scale: float) -> list[Comparison]:
         compare(step_sizes(None, 5, 0.3, "fixed"), "==", [scale * 0.06] * 5, "fixed steps"),
         compare(step_sizes(None, 3, 0.3, "decaying"), "==", [0.3, 0.03, 0.003], "decaying steps"),
     ]
-
-
-def random_numbers(scale: float) -> list[Comparison]:
-    """Counted random numbers: the published test vector, and means, variances and rates of what is drawn."""
-    zero = torch.tensor([0])
-    words = [int(word) for word in bits(zero, 0, 0, 1, 1)]
-    published = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
-    found = [compare([word / 2**32 for word in words], "==", [scale * word / 2**32 for word in published], "Philox")]
-    seeds = torch.tensor([3, 2**40 + 7])
-    for kind in (torch.float32, torch.float64):
-        drawn = uniforms(seeds, 1, 5, 2, 3, kind)
-        alone = uniforms(seeds[1:], 1, 6, 1, 3, kind)
-        found.append(compare(drawn[1, 1], "==", alone[0, 0], "a number depends on run, stream and step alone"))
-        many = uniforms(seeds, 2, 0, 100, 200, kind).double()
-        # 40,000 numbers: five standard errors
-        found.append(compare(many.mean(), "==", 0.5, "mean of uniforms", precision=5 * (1 / 12 / 40000) ** 0.5))
-        found.append(compare(many.var(), "==", scale / 12, "their variance", precision=5 * (1 / 180 / 40000) ** 0.5))
-        bell = normals(seeds, 3, 0, 100, 200, kind).double()
-        found.append(compare(bell.mean(), "==", 0.0, "mean of normals", precision=5 / 200))
-        found.append(compare(bell.var(), "==", scale, "their variance", precision=5 * (2 / 40000) ** 0.5))
-        found.append(
-            compare(bell.pow(4).mean(), "==", 3 * scale, "their fourth moment", precision=5 * (96 / 40000) ** 0.5 / 3)
-        )
-    cpu = torch.device("cpu")
-    laws = {
-        "coins": (Bernoulli(tensor([0.2, 0.5, 0.7]), 3), tensor([0.2, 0.5, 0.7])),
-        "blocks": (Block(tensor([0.3, 0.6]), 4, 2), tensor([0.3, 0.3, 0.6, 0.6])),
-    }
-    weights = tensor([0.1, 0.2, 0.7])
-    for numbers in (Counted([1, 2], cpu), Sequential([1, 2], cpu)):
-        name = type(numbers).__name__
-        for kind_of, (law, drop) in laws.items():
-            one = [law, law]
-            kept = numbers.masks(one, 0, 50, 200, True, torch.float64).reshape(-1, len(drop))
-            plain = numbers.masks(one, 50, 50, 200, False, torch.float64).reshape(-1, len(drop))
-            error = 5 * (1 / 20000) ** 0.5
-            found.append(compare(kept.mean(0), "==", 1.0, f"{kind_of}, {name}", precision=error * 2))
-            found.append(
-                compare(plain.mean(0), "==", (1 - drop) / scale, f"unscaled {kind_of}, {name}", precision=error)
-            )
-            found.append(compare(kept.amax(0), "==", 1 / (1 - drop), f"multipliers of {kind_of}, {name}"))
-        chosen = numbers.choice(0, 50, 200, 3, weights).flatten()
-        share = torch.stack([(chosen == i).double().mean() for i in range(3)])
-        found.append(compare(share, "==", weights, f"choice by weight, {name}", precision=5 * (0.25 / 20000) ** 0.5))
-        chosen = numbers.choice(0, 50, 200, 3, None).flatten()
-        share = torch.stack([(chosen == i).double().mean() for i in range(3)])
-        found.append(compare(share, "==", 1 / 3, f"choice, {name}", precision=5 * (0.25 / 20000) ** 0.5))
-    assert len({CHOICES, INPUTS, MASKS}) == 3
-    data = moments(3, 2, 3)
-    inputs, targets = _Population(data).draw(Sequential([5], cpu), 0, 100, 400)
-    x, y = inputs.reshape(-1, 3), targets.reshape(-1, 2)
-    # 40,000 normal examples: the error of a product is at most sqrt(2 a b) / 200
-    level = 5 * 2**0.5 / 200
-    sizes = [part.diagonal().sqrt() for part in (data.xx, data.yy)]
-    found.append(
-        compare(
-            x.mT @ x / 40000 / sizes[0][:, None] / sizes[0],
-            "==",
-            scale * data.xx / sizes[0][:, None] / sizes[0],
-            "inputs",
-            precision=level,
-        )
-    )
-    found.append(
-        compare(
-            y.mT @ x / 40000 / sizes[1][:, None] / sizes[0],
-            "==",
-            data.yx / sizes[1][:, None] / sizes[0],
-            "both",
-            precision=level,
-        )
-    )
-    found.append(
-        compare(
-            y.mT @ y / 40000 / sizes[1][:, None] / sizes[1],
-            "==",
-            data.yy / sizes[1][:, None] / sizes[1],
-            "targets",
-            precision=level,
-        )
-    )
-    return found
 
 
 def engine_steps(scale: float) -> list[Comparison]:
@@ -280,96 +191,6 @@ def hardened(scale: float) -> list[Comparison]:
     outputs, chances = network_masks(fitted.network_, inputs, [[0.3] * 2, [0.3] * 3])
     shares = torch.tensordot(chances, outputs.softmax(-1), dims=1)
     found.append(compare(fitted.predict_proba(X), "==", scale * shares, "class probabilities", precision=1e-7))
-    return found
-
-
-def threats(scale: float) -> list[Comparison]:
-    """Projections onto balls within boxes against the conditions of a nearest point, steps to a boundary."""
-    inputs, points = uniform(1, 40, 4), uniform(1, 40, 4) + 0.8 * normal(2, 40, 4)
-    found, radius = [], 0.5
-    for norm, order in (("l2", 2.0), ("l1", 1.0), ("linf", math.inf)):
-        for box in (None, (0.0, 1.0)):
-            threat = Threat(norm, radius, box)
-            near = threat.project(points, inputs)
-            moves = near - inputs
-            sizes = torch.linalg.vector_norm(moves, ord=order, dim=1)
-            found.append(compare(sizes, "<=", scale * radius, f"{norm} ball, box {box}"))
-            if box is not None:
-                found.append(compare(near, ">=", 0.0, "box"))
-                found.append(compare(near, "<=", 1.0, "box"))
-            # nearest: <points - near, other - near> <= 0 for every reachable other
-            others = threat.around(inputs).random(torch.Generator().manual_seed(3))
-            found.append(compare(((points - near) * (others - near)).sum(1), "<=", 0.0, f"nearest, {norm} {box}"))
-            slope = normal(4, 40, 4)
-            far = threat.around(inputs).support(slope)
-            gain = ((far - inputs) * slope).sum(1)
-            found.append(compare(gain, ">=", ((others - inputs) * slope).sum(1), f"support, {norm} {box}"))
-            if box is None:
-                dual = {2.0: 2.0, 1.0: math.inf, math.inf: 1.0}[order]
-                wanted = radius * torch.linalg.vector_norm(slope, ord=dual, dim=1)
-                found.append(compare(gain, "==", scale * wanted, f"dual norm, {norm}"))
-                found.append(
-                    compare((threat.steepest(slope) * slope).sum(1), "==", wanted / radius, f"steepest, {norm}")
-                )
-            away = torch.linalg.vector_norm(others - inputs, ord=order, dim=1)
-            if norm != "linf" and box is None:
-                # distances of uniform points have the law (r / R)^4: mean 4 / 5, variance 2 / 75
-                found.append(
-                    compare(
-                        away.mean() / radius, "==", 0.8, f"random points, {norm}", precision=5 * (2 / 75 / 40) ** 0.5
-                    )
-                )
-            rise = 0.2 * slope.abs().sum(1)
-            step = Threat(norm, 9.0).around(inputs).advance(inputs, slope, rise)
-            found.append(compare((step * slope).sum(1), "==", scale * rise, f"a step to a boundary, {norm}"))
-            length = torch.linalg.vector_norm(step, ord=order, dim=1)
-            dual = {2.0: 2.0, 1.0: math.inf, math.inf: 1.0}[order]
-            shortest = rise / torch.linalg.vector_norm(slope, ord=dual, dim=1)
-            found.append(compare(length, "==", shortest, f"the shortest one, {norm}"))
-    return found
-
-
-def attack_losses(scale: float) -> list[Comparison]:
-    """Losses of attacks and their slopes in the outputs."""
-    found: list[Comparison] = []
-    found.append(compare(Threat.parse("linf:8/255").radius, "==", 8 / 255, "a radius in words"))
-    outputs, labels = 3 * normal(5, 12, 5), torch.arange(12) % 5
-    right = outputs.gather(1, labels[:, None]).squeeze(1)
-    wrong = outputs.masked_fill(functional.one_hot(labels, 5).bool(), -math.inf).amax(1)
-    ordered = outputs.sort(1, descending=True).values
-    ratio = -(right - wrong) / (ordered[:, 0] - ordered[:, 2])
-    losses = {
-        "cross-entropy": (CrossEntropy(), functional.cross_entropy(outputs, labels, reduction="none")),
-        "margin": (Margin(), wrong - right),
-        "reflected": (Reflected(CrossEntropy()), -functional.softplus(right - wrong)),
-        "ratio": (Dlr(), ratio),
-    }
-    for name, (loss, wanted) in losses.items():
-        value, slope = value_and_slope(loss, outputs, labels)
-        found.append(compare(value, "==", scale * wanted, name))
-        leaf = outputs.clone().requires_grad_()
-        top = leaf.masked_fill(functional.one_hot(labels, 5).bool(), -math.inf).amax(1)
-        own = leaf.gather(1, labels[:, None]).squeeze(1)
-        high = leaf.sort(1, descending=True).values
-        again = {
-            "cross-entropy": functional.cross_entropy(leaf, labels, reduction="sum"),
-            "margin": (top - own).sum(),
-            "reflected": -functional.softplus(own - top).sum(),
-            "ratio": (-(own - top) / (high[:, 0] - high[:, 2])).sum(),
-        }[name]
-        (wanted_slope,) = torch.autograd.grad(again, leaf)
-        found.append(compare(slope, "==", wanted_slope, f"slope, {name}"))
-    signs = torch.where(labels % 2 > 0, 1.0, -1.0).double()[:, None]
-    value, slope = value_and_slope(Logistic(), outputs[:, :1], signs)
-    margin = (outputs[:, :1] * signs).squeeze(1)
-    found.append(compare(value, "==", scale * functional.softplus(-margin), "logistic"))
-    found.append(compare(slope, "==", -signs * torch.sigmoid(-margin)[:, None], "slope, logistic"))
-    aims = (labels + 2) % 5
-    value, slope = value_and_slope(Dlr("every"), outputs, labels, aims)
-    low = (ordered[:, 2] + ordered[:, 3]) / 2
-    found.append(
-        compare(value, "==", (outputs.gather(1, aims[:, None]).squeeze(1) - right) / (ordered[:, 0] - low), "aimed")
-    )
     return found
 
 
