@@ -73,8 +73,8 @@ def at_once(  # parameters: those of a search, and what is known of them
     kind = kernel(method, threat, inputs)
     if kind is None:
         return None
-    count, region = len(inputs), threat.around(inputs)
-    sizes = step_sizes(method.step, method.steps, threat.radius, "decaying")
+    count, region = inputs.shape[0], threat.around(inputs)
+    sizes = tuple(step_sizes(method.step, method.steps, threat.radius, "decaying"))
     both = inputs.new_empty(2, *inputs.shape)  # the inputs and the best points, judged by one pass
     value, fooled = inputs.new_empty(count), targets.new_empty(count, dtype=torch.bool)
     points, best = torch.empty_like(inputs), both[1]
@@ -121,15 +121,15 @@ def _applies(tape: Differentiable, inputs: Tensor, targets: Tensor, method: Meth
     first, last = tape.weights
     plain = method.restarts == 1 and method.start == "input"
     aimless = getattr(method.loss, "target", "greedy") == "greedy" or len(last) == 2
-    whole = _whole(inputs, targets, batch) and len(inputs) < ORDERED
-    fits = tape.takes(inputs) and inputs[0].numel() == first.shape[1] and first.device == inputs.device
+    whole = _whole(inputs, targets, batch) and inputs.shape[0] < ORDERED
+    fits = tape.takes(inputs) and inputs.shape[1:].numel() == first.shape[1] and first.device == inputs.device
     return plain and aimless and whole and fits and first.dtype == inputs.dtype
 
 
 def _whole(inputs: Tensor, targets: Tensor, batch: int) -> bool:
     """Whether they are one batch of examples with class labels, as the kernels take them."""
     known = targets.dtype == torch.int64 and targets.shape == inputs.shape[:1] and targets.device == inputs.device
-    return known and 0 < len(inputs) <= batch and inputs.is_contiguous()
+    return known and 0 < inputs.shape[0] <= batch and inputs.is_contiguous()
 
 
 def _one_step(

@@ -186,10 +186,10 @@ def _plain_mlp(module: nn.Module, faithful: bool) -> PlainMlp | None:
             after_linear = False
         else:
             return None
-    if not after_linear or any(torch.is_autocast_enabled(layer.weight.device.type) for layer in layers):
+    weights = [layer.weight.detach() for layer in layers]
+    if not after_linear or any(map(torch.is_autocast_enabled, {weight.device.type for weight in weights})):
         return None
-    biases = [None if layer.bias is None else layer.bias.detach() for layer in layers]
-    return PlainMlp([layer.weight.detach() for layer in layers], biases, flattens, faithful)
+    return PlainMlp(weights, [x.bias if x.bias is None else x.bias.detach() for x in layers], flattens, faithful)
 
 
 def parts_of(module: nn.Module) -> Iterator[nn.Module]:

@@ -15,6 +15,7 @@ from droptics.attacks.ascent import Climbers
 from droptics.attacks.gradients import PlainMlp
 from droptics.attacks.threat import rounding
 from droptics.attacks.triton_ascent import compiled
+from droptics.gpu.launches import launch as by_addresses
 from droptics.gpu.triton import missing
 
 WIDEST, MOST_CLASSES = 128, 16  # beyond, a block does not fit into the registers of a program
@@ -55,7 +56,7 @@ def _shape(count: int, device: torch.device) -> tuple[int, int, int, int]:
 
 def fits(weights: Sequence[Tensor]) -> bool:
     """Whether the kernel takes a perceptron with these weights."""
-    return len(weights) == 2 and len(weights[0]) <= WIDEST and 2 <= len(weights[1]) <= MOST_CLASSES
+    return len(weights) == 2 and weights[0].shape[0] <= WIDEST and 2 <= weights[1].shape[0] <= MOST_CLASSES
 
 
 def climb(
@@ -81,7 +82,7 @@ def climb(
     """
     assert now.best is not None
     points, best, value, fooled, region, aims = now.points, now.best, now.value, now.fooled, now.region, now.aim
-    threat, count, features, device = region.threat, len(points), points[0].numel(), points.device
+    threat, count, features, device = region.threat, points.shape[0], points.shape[1:].numel(), points.device
     steps, options = len(course.sizes), {"LOSS": course.kind, "LEAVES": course.leaves, "SLACK": SLACK}
     turns = -(-count // triton_shared.BLOCK) if order is None and triton_shared.parts(count, features, device) else 0
     counts = torch.zeros(steps + 2 + SEEN + turns, dtype=torch.int64, device=device)
@@ -93,9 +94,8 @@ def climb(
         points.copy_(copies.copy_(region.inputs))
         value.fill_(-torch.inf)
         fooled.zero_()
-    width, classes = (len(weight) for weight in tape.weights)
-    pairs = ((w, w.new_zeros(len(w)) if b is None else b) for w, b in zip(tape.weights, tape.biases, strict=True))
-    layers = [part.contiguous() for pair in pairs for part in pair]
+    pairs = [(w, w.new_zeros(len(w)) if b is None else b) for w, b in zip(tape.weights, tape.biases, strict=True)]
+    layers, (width, classes) = [part.contiguous() for pair in pairs for part in pair], (len(b) for _, b in pairs)
     rows, columns, warps, stages = _shape(count, device)
     hidden, outputs, stride = _padded(width), _padded(classes), -(-features // columns) * columns
     half = torch.bfloat16 if device.type == "cuda" else torch.float32  # the interpreter, on the CPU, knows no bfloat16
@@ -130,17 +130,17 @@ def verify(
         examples have an input outside the box or a label that is no class.
     """
     assert now.best is not None
-    threat, (count, classes) = now.region.threat, outputs[0].shape
-    features = now.best[0].numel()
+    threat, (count, classes), features = now.region.threat, outputs[0].shape, now.best.shape[1:].numel()
     flags = torch.empty((2, count), dtype=torch.bool, device=counts.device)
     numbers = torch.empty((3, count), device=counts.device)
-    low, high = threat.box or (-torch.inf, torch.inf)
-    block = min(1024, 1 << (features - 1).bit_length())
-    compiled()[4][(count,)](
+    (low, high), block = threat.box or (-torch.inf, torch.inf), min(1024, 1 << (features - 1).bit_length())
+    arguments = (
         now.points, now.best, now.region.inputs, *outputs, now.targets, now.fooled.view(torch.uint8),
         flags.view(torch.uint8), numbers, counts[-SEEN:], count, features, classes, threat.radius, low, high,
-        *rounding(threat, features), LOSS=kind, L2=threat.norm == "l2", BLOCK=block, BC=_padded(classes), num_warps=4,
+        *rounding(threat, features),
     )  # fmt: skip
+    sizes = {"L2": threat.norm == "l2", "BLOCK": block, "BC": _padded(classes)}
+    by_addresses(compiled()[4], count, arguments, {"LOSS": kind, **sizes}, {"num_warps": 4})
     return flags.unbind(), numbers.unbind()
 
 

@@ -17,6 +17,7 @@ from droptics.attacks import triton_ascent
 from droptics.attacks.ascent import Climbers
 from droptics.attacks.gradients import PlainMlp
 from droptics.attacks.triton_ascent import _halves, _judged, _lengths, _product, _stepped
+from droptics.gpu.launches import launch
 from droptics.gpu.triton import load_triton
 
 tl: Any = None
@@ -43,33 +44,32 @@ def parts(count: int, features: int, device: torch.device) -> int:
     return PARTS if -(-count // BLOCK) * PARTS <= processors(device) and features <= PARTS * COLUMNS else 0
 
 
-def climb(now: Climbers, tape: PlainMlp, sizes: Tensor, counts: Tensor, copies: Tensor | None, **options: Any) -> None:
+def climb(now: Climbers, tape: PlainMlp, sizes: Tensor, counts: Tensor, copies: Tensor | None, **kind: Any) -> None:
     """Take all steps in place, as `launches.climb` says, in counts of zero with one more for each block at their end.
 
     With room for copies the search begins at the inputs, which are copied there; nothing else is read before it is
     written then.
     """
     points, region, aims = now.points, now.region, now.aim
-    threat, count, features, device = region.threat, len(points), points[0].numel(), points.device
-    width, classes = (len(weight) for weight in tape.weights)
+    threat, count, features, device = region.threat, points.shape[0], points.shape[1:].numel(), points.device
+    width, classes = (weight.shape[0] for weight in tape.weights)
     shares, blocks = parts(count, features, device), -(-count // BLOCK)
     sums = torch.empty(blocks * 2 * shares * BLOCK * HIDDEN, device=device)
-    lengths = torch.empty(
-        blocks * 2 * shares * BLOCK * 3 if threat.norm == "l2" else 0, dtype=torch.float64, device=device
-    )
+    l2, room = threat.norm == "l2", blocks * 2 * shares * BLOCK * 3
+    lengths = torch.empty(room, dtype=torch.float64, device=device) if l2 else None
     half = torch.bfloat16 if device.type == "cuda" else torch.float32  # the interpreter, on the CPU, knows no bfloat16
     halves = torch.empty((2, HIDDEN, shares * COLUMNS), dtype=half, device=device)
     (first, second), (first_bias, second_bias) = tape.weights, tape.biases
     low, high = threat.box or (-torch.inf, torch.inf)
-    _compiled()[(blocks * shares,)](
+    arguments = (
         points, now.best, region.inputs.contiguous(), copies, now.targets.long(),
         None if aims is None else aims.contiguous(), now.value, now.fooled.view(torch.uint8), sizes, counts,
-        counts[len(sizes) + 1 :], counts[-blocks:], sums, lengths, halves, first.contiguous(), first_bias,
-        second.contiguous(), second_bias, count, features, width, classes, len(sizes), threat.radius, low, high,
-        **options, L2=threat.norm == "l2", PARTS=shares, BM=BLOCK, BK=COLUMNS, BH=HIDDEN, BC=CLASSES,
-        num_warps=WARPS,
-        **({"launch_cooperative_grid": True} if shares > 1 else {}),
+        sums, lengths, halves, first.contiguous(), first_bias, second.contiguous(), second_bias, count, features, width,
+        classes, sizes.shape[0], counts.shape[0] - blocks, threat.radius, low, high,
     )  # fmt: skip
+    constants = {"L2": l2, "PARTS": shares, "BM": BLOCK, "BK": COLUMNS, "BH": HIDDEN, "BC": CLASSES}
+    together = {"launch_cooperative_grid": True} if shares > 1 else {}
+    launch(_compiled(), blocks * shares, arguments, kind | constants, {"num_warps": WARPS} | together)
 
 
 @cache
@@ -79,9 +79,8 @@ def _compiled() -> Any:
     triton = load_triton(globals(), "the search in one launch")
     _meet, _judged, _lengths = triton.jit(_meet), triton_ascent._judged, triton_ascent._lengths
     _stepped, _halves, _product = triton_ascent._stepped, triton_ascent._halves, triton_ascent._product
-    places = ["sizes_at", "counts_at", "pulled_at", "turns_at"]
-    numbers = ["count", "width", "classes", "steps"]
-    return triton.jit(_share, do_not_specialize=numbers, do_not_specialize_on_alignment=places)
+    numbers = ["count", "width", "classes", "steps", "turns"]
+    return triton.jit(_share, do_not_specialize=numbers, do_not_specialize_on_alignment=["sizes_at", "counts_at"])
 
 
 def _meet(turns_at, wanted):  # type: ignore[no-untyped-def]
@@ -95,9 +94,9 @@ def _meet(turns_at, wanted):  # type: ignore[no-untyped-def]
 
 # parameters: Triton takes no structs, see gpu/triton.py
 def _share(  # type: ignore[no-untyped-def]  # noqa: PLR0915 - one kernel
-    points_at, best_at, inputs_at, copies_at, targets_at, aims_at, value_at, fooled_at, sizes_at, counts_at, pulled_at,
-    turns_at, sums_at, lengths_at, halves_at, first_at, first_bias_at, second_at, second_bias_at, count, features,
-    width, classes, steps, radius, low, high,
+    points_at, best_at, inputs_at, copies_at, targets_at, aims_at, value_at, fooled_at, sizes_at, counts_at, sums_at,
+    lengths_at, halves_at, first_at, first_bias_at, second_at, second_bias_at, count, features, width, classes, steps,
+    turns, radius, low, high,
     LOSS: tl.constexpr, LEAVES: tl.constexpr, SLACK: tl.constexpr, L2: tl.constexpr, PARTS: tl.constexpr,
     BM: tl.constexpr, BK: tl.constexpr, BH: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
@@ -141,9 +140,10 @@ def _share(  # type: ignore[no-untyped-def]  # noqa: PLR0915 - one kernel
         x = tl.load(points_at + place, mask=inside, other=0.0)
         value = tl.load(value_at + row, mask=real, other=0.0)
         fooled = tl.load(fooled_at + row, mask=real, other=1).to(tl.int32)
-    turns_at += block
+    pulled_at, turns_at = counts_at + steps + 1, counts_at + turns + block
     sums_at += block * 2 * PARTS * BM * BH
-    lengths_at += block * 2 * PARTS * 3 * BM + m
+    if L2:
+        lengths_at += block * 2 * PARTS * 3 * BM + m
     everyone = tl.arange(0, PARTS)[:, None, None]
     number, turn = 0, 0
     going = steps >= 0
