@@ -94,7 +94,7 @@ def _midpoints(scale: float) -> list[Comparison]:
         kept, chances = (part.numpy() for part in every_coin([drop] * 5))
         terms, bias = size * normal(seed, 5).numpy(), float(normal(seed + 9, 1))
         margins = kept / (1 - drop) @ terms + bias
-        mean = chances @ margins
+        mean = float(chances @ margins)
         truth = chances @ np.logaddexp(0, -margins) - np.logaddexp(0, -mean)
 
         def inside(t: float, moves: Array = scale * (margins - mean), mean: float = mean, p: Array = chances) -> float:

@@ -401,13 +401,13 @@ def audited_tails(scale: float) -> list[Comparison]:
     found.append(compare(ours, "==", scale * torchs, "recurrent layers"))
     found.append(compare(ends[0], "==", last[0], "their last state"))
     doubled = recurrent(torch.lstm, given, lambda inputs: 2 * inputs)[0]
-    first = nn.LSTM(3, 4, 1, batch_first=True).double()
-    second = nn.LSTM(4, 4, 1, batch_first=True).double()
-    for layer, number in ((first, 0), (second, 1)):
+    one_layer = nn.LSTM(3, 4, 1, batch_first=True).double()
+    other_layer = nn.LSTM(4, 4, 1, batch_first=True).double()
+    for layer, number in ((one_layer, 0), (other_layer, 1)):
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
             getattr(layer, f"{name}_l0").copy_(getattr(lstm, f"{name}_l{number}"))
-    below = first(x, (state[0][:1], state[1][:1]))[0]
-    above = second(2 * below, (state[0][1:], state[1][1:]))[0]
+    below = one_layer(x, (state[0][:1], state[1][:1]))[0]
+    above = other_layer(2 * below, (state[0][1:], state[1][1:]))[0]
     return [*found, compare(doubled, "==", above, "masks between layers")]
 
 

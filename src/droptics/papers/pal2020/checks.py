@@ -16,7 +16,7 @@ from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import shrink
 from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, SlidingBlock, drop_for_width
-from droptics.models import LastLayer, TwoLayerLinear
+from droptics.models import LastLayer, Model, TwoLayerLinear
 from droptics.papers.instances import coin_masks, descend, normal, sample, simplex, tensor, two_layer
 from droptics.penalties import penalty, risk
 from droptics.training import masked_step
@@ -185,7 +185,7 @@ def general_law(characteristic: Callable[[Tensor, Tensor], Tensor]) -> list[Comp
             below.bias.copy_(normal(seed + 3, width))
             head.weight.copy_(U)
             rectified = torch.relu(below(data.inputs))
-        nets = {"linear": (TwoLayerLinear(U, linear), data.inputs @ linear)}
+        nets: dict[str, tuple[Model, Tensor]] = {"linear": (TwoLayerLinear(U, linear), data.inputs @ linear)}
         nets["ReLU"] = LastLayer.of(nn.Sequential(below, nn.ReLU(), head)), rectified
         for name, (model, hidden) in nets.items():
             stated = (characteristic(mean, covariance) * (U.mT @ U) * (hidden.mT @ hidden / len(data))).sum()
