@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from droptics.data import Moments, Sample
-from droptics.equalization import equalize, joint_equalizer
+from droptics.equalization import joint_equalizer
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.linalg import equalizer, shrink
 from droptics.masks import Bernoulli
@@ -91,7 +91,9 @@ def factorization(strength: Callable[[float], float]) -> list[Comparison]:
 def paths(power: float) -> list[Comparison]:
     """Penalty = lam (path norm)^2 for isotropic inputs, with the path norm summed over paths one by one."""
     found = []
-    for model in (two_layer(1, 3, 4, 5), two_layer(2, 2, 5, 1)):
+    nets = [two_layer(1, 3, 4, 5), two_layer(2, 2, 5, 1), two_layer(3, 1, 1, 3)]
+    nets.append(TwoLayerLinear(normal(4, 2, 2), tensor([[0.0, 1.0]])))
+    for model, drop in zip(nets, (0.6, 0.2, 0.9, 0.5), strict=True):
         data = Moments.of_map(normal(3, model.output_size, model.input_size))
         triple = sum(
             float(model.U[j, i] * model.V[k, i]) ** 2
@@ -99,40 +101,40 @@ def paths(power: float) -> list[Comparison]:
             for j in range(model.output_size)
             for k in range(model.input_size)
         )
-        found.append(compare(path_norm([model.V.mT, model.U], power) ** 2, "==", triple, "path norm"))
-        found.append(
-            compare(library(model, data, 0.6), "==", 1.5 * path_norm([model.V.mT, model.U], power) ** 2, "penalty")
-        )
+        told, label = path_norm([model.V.mT, model.U], power) ** 2, f"width {model.units}, drop {drop}"
+        found.append(compare(told, "==", triple, f"path norm, {label}"))
+        found.append(compare(library(model, data, drop), "==", drop / (1 - drop) * told, f"penalty, {label}"))
     return found
 
 
 def algorithm_1(factor: Callable[[float], float], tied: bool = False) -> list[Comparison]:
-    """Mean printed direction over masks against `factor(theta)` times the gradient of the explicit objective."""
+    """Printed directions against `factor(theta)` times gradients: of one mask, and on average of the objective."""
     found = []
-    for seed, drop in ((1, 0.4), (2, 0.75)):
+    for seed, drop, inputs in ((1, 0.4, 4), (2, 0.75, 3)):
         theta, width = 1 - drop, 3
-        U, V = normal(seed, 4, width), normal(seed + 1, 4, width)
+        U, V = normal(seed, 4, width), normal(seed + 1, inputs, width)
         if tied:
-            V = U
-        x, y = normal(seed + 2, 4), normal(seed + 3, 4)
+            U = V
+        x, y = normal(seed + 2, len(V)), normal(seed + 3, len(U))
         steps = [torch.zeros_like(U), torch.zeros_like(V)]
+        given = Autoencoder(V) if tied else TwoLayerLinear(U, V)
         for kept, chance in coin_masks([drop] * width):
             B = torch.diag(kept)
             residual = U @ B @ V.mT @ x / theta - y
-            steps[0] += chance * torch.outer(residual, x) @ V @ B
-            steps[1] += chance * torch.outer(x, residual) @ U @ B
-            if not tied:
-                stepped = masked_step(TwoLayerLinear(U, V), Sample(x[None], y[None]), kept / theta, 0.1)
-                move = factor(theta) * (U - stepped.tensors[0]) / 0.1
-                one = torch.outer(residual, x) @ V @ B
-                found.append(compare(move, "==", one, "direction under one mask", precision=1e-8))
+            one = [torch.outer(residual, x) @ V @ B, torch.outer(x, residual) @ U @ B]
+            steps = [total + chance * step for total, step in zip(steps, one, strict=True)]
+            stepped = masked_step(given, Sample(x[None], y[None]), kept / theta, 0.1)
+            for old, new, printed in zip(
+                given.tensors, stepped.tensors, [one[0] + one[1]] if tied else one, strict=True
+            ):
+                move = factor(theta) * (old - new) / 0.1
+                found.append(compare(move, "==", printed, "direction under one mask", precision=1e-8))
         data = Moments(torch.outer(x, x), torch.outer(y, x), torch.outer(y, y))
-        leaf = [value.clone().requires_grad_(True) for value in ((U,) if tied else (U, V))]
+        leaf = [value.clone().requires_grad_(True) for value in given.tensors]
         model = Autoencoder(*leaf) if tied else TwoLayerLinear(*leaf)
         objective = risk(model, data) + penalty(model, data, Bernoulli(drop, width)).value
         gradient = torch.autograd.grad(objective, leaf)
-        printed = [steps[0] + steps[1]] if tied else steps
-        for ours, theirs in zip(gradient, printed, strict=True):
+        for ours, theirs in zip(gradient, [steps[0] + steps[1]] if tied else steps, strict=True):
             found.append(compare(factor(theta) * ours, "==", theirs, f"mean direction, theta={theta}"))
     return found
 
@@ -267,27 +269,6 @@ def equalization(algorithm: Callable[[Tensor], Tensor]) -> list[Comparison]:
     return found
 
 
-def printed_universal(level: int, once: bool = False) -> Tensor:
-    """Z_k of Remark 5.2 as printed; with `once` normalized by 2^-1/2 per level."""
-    if level == 1:
-        return torch.ones(1, 1, dtype=torch.float64)
-    Z = printed_universal(level - 1, once)
-    block = torch.cat([torch.cat([Z, Z], 1), torch.cat([-Z, Z], 1)], 0)
-    return (2**-0.5 if once else 2 ** ((1 - level) / 2)) * block
-
-
-def universal_equalizer(matrix: Callable[[int], Tensor]) -> list[Comparison]:
-    """Z of size 1, 2, 4, 8 is orthogonal and gives every diagonal matrix a constant diagonal."""
-    found = []
-    for level in (1, 2, 3, 4):
-        Z = matrix(level)
-        size = len(Z)
-        D = normal(level, size)
-        found.append(compare(Z @ Z.mT, "==", torch.eye(size, dtype=torch.float64), f"orthogonal, size {size}"))
-        found.append(compare(torch.diagonal(Z.mT @ torch.diag(D) @ Z), "==", D.mean(), f"diagonal, size {size}"))
-    return found
-
-
 def untied_objective(M: Tensor, lam: float) -> Callable[[Tensor, Tensor], Tensor]:
     """||M - U V^T||^2 + lam sum ||u_i||^2 ||v_i||^2."""
     return lambda U, V: (M - U @ V.mT).square().sum() + lam * (U.square().sum(0) * V.square().sum(0)).sum()
@@ -395,42 +376,6 @@ def tied_optimum(
         found.append(compare(U @ U.mT, "==", axes * ours @ axes.mT, f"map for M={matrix}", precision=1e-3))
         (own,) = library.model.tensors
         found.append(compare(own @ own.mT, "==", U @ U.mT, f"map of the library, M={matrix}", precision=1e-3))
-    return found
-
-
-def joint_construction(power: float) -> list[Comparison]:
-    """Factors with the same product and ||u q_i||^2 = ||v q_i||^2 = ||U V^T||_* / r, as printed and by the library.
-
-    Products of full rank, of a rank below the width, of rank one, with equal singular values and zero, of width one.
-    The other pair takes the singular values to `power` and to 1 - power; the rotation is that of Algorithm 2, and the
-    library's.
-    """
-    found = []
-    flat = TwoLayerLinear(normal(3, 3, 1) * tensor([[1.0, 2.0, -1.0]]), normal(4, 4, 3))
-    pairs = [two_layer(1, 3, 5, 4), two_layer(2, 4, 4, 2), flat, two_layer(5, 3, 2, 1), two_layer(6, 2, 3, 6)]
-    turned = TwoLayerLinear(*(torch.linalg.qr(normal(seed, size, 3)).Q for seed, size in ((7, 5), (8, 4))))
-    for model in (*pairs, turned, TwoLayerLinear(0 * flat.U, flat.V)):
-        width, W = model.units, model.matrix()
-        P, s, Rh = torch.linalg.svd(W, full_matrices=False)
-        s = torch.where(s > 1e-12 * s[0], s, torch.zeros_like(s))[:width]
-        kept, level = len(s), s.sum() / width
-        U, V = (
-            torch.nn.functional.pad(axes[:, :kept] * s**share, (0, width - kept))
-            for axes, share in ((P, power), (Rh.mT, 1 - power))
-        )
-        ours = equalize(model, Moments.of_map(W), Bernoulli(0.4, width))
-        assert isinstance(ours, TwoLayerLinear)
-        for name, Q in (("Algorithm 2", printed_eqz(U)), ("plane rotations", equalizer(U.mT @ U))):
-            label = f"{name}, r={width}"
-            found.append(compare(Q.mT @ Q, "==", torch.eye(width, dtype=torch.float64), f"a rotation, {label}"))
-            found.append(compare(U @ Q @ (V @ Q).mT, "==", W, f"same product, {label}"))
-            for side, factor in (("U", U @ Q), ("V", V @ Q)):
-                found.append(compare(factor.square().sum(0), "==", level, f"columns of {side}, {label}"))
-        found.append(compare(ours.U @ ours.V.mT, "==", W, f"same product, library, r={width}"))
-        norms = [factor.square().sum(0) for factor in (ours.U, ours.V)]
-        found.append(compare((norms[0] * norms[1]).sqrt(), "==", level, f"products, library, r={width}"))
-        if float(level):  # factors of a zero map are left as they are
-            found += [compare(squares, "==", level, f"columns, library, r={width}") for squares in norms]
     return found
 
 

@@ -32,7 +32,7 @@ CLAIMS: tuple[Claim, ...] = (
             *checks.algorithm_1(lambda theta: theta / 2, True),
             *runs.dropout_steps(lambda eta: eta),
         ],
-        control=partial(runs.dropout_steps, lambda eta: 2 * eta),
+        control=partial(runs.dropout_steps, lambda eta: 1.01 * eta),
         objects=("training.train", "training.Dropout", "training.masked_step", "penalties.penalty"),
         note="The printed update leaves out the factor 2/theta, so a larger rate means a smaller step at equal eta.",
     ),
@@ -59,9 +59,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-eq3",
         f"{SOURCE}, eq. (3)",
-        "For isotropic inputs the penalty is lam times the squared l2 path norm.",
+        "For isotropic inputs the penalty is lam times the squared l2 path norm, the root of the sum over paths of the "
+        "squared products of their weights.",
         check=partial(checks.paths, 2.0),
-        control=partial(checks.paths, 1.0),
+        control=partial(checks.paths, 1.9),
         objects=("norms.path_norm",),
     ),
     Claim(
@@ -116,18 +117,20 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-rem5.2",
         f"{SOURCE}, Remark 5.2",
-        "Z_k = 2^((1-k)/2) [[Z,Z],[-Z,Z]] applied at every level is a universal equalizer.",
+        "Z_1 = 1, Z_k = 2^((1-k)/2) [[Z,Z],[-Z,Z]] with Z = Z_{k-1} is a universal equalizer: U V Z_k has equal "
+        "columns for all U with right singular vectors V.",
         "slip",
-        check=partial(checks.universal_equalizer, checks.printed_universal),
-        control=partial(checks.universal_equalizer, partial(checks.printed_universal, once=True)),
+        check=partial(factor_checks.universal_equalizer, factor_checks.printed_universal),
+        control=partial(factor_checks.universal_equalizer, partial(factor_checks.printed_universal, once=True)),
         erratum=ERRATA["rem5.2"],
     ),
     Claim(
         "mianjy2018-rem5.2-corrected",
         f"{SOURCE}, Remark 5.2, corrected",
-        "Z(2m) = 2^(-1/2) [[Z,Z],[-Z,Z]] is orthogonal and gives every diagonal matrix a constant diagonal.",
-        check=partial(checks.universal_equalizer, lambda level: hadamard_equalizer(2 ** (level - 1))),
-        control=partial(checks.universal_equalizer, checks.printed_universal),
+        "Z(1) = 1, Z(2m) = 2^(-1/2) [[Z,Z],[-Z,Z]] with Z = Z(m) is orthogonal and gives every diagonal matrix a "
+        "constant diagonal: U V Z has equal columns for all U with right singular vectors V.",
+        check=partial(factor_checks.universal_equalizer, lambda level: hadamard_equalizer(2 ** (level - 1))),
+        control=partial(factor_checks.universal_equalizer, factor_checks.printed_universal),
         objects=("linalg.hadamard_equalizer",),
     ),
     Claim(
@@ -156,8 +159,8 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Theorem 3.3",
         "For every pair (U, V) there are another of the same product and one rotation after which all its columns "
         "have ||u_i||^2 = ||v_i||^2 = ||UV^T||_*/r.",
-        check=partial(checks.joint_construction, 0.5),
-        control=partial(checks.joint_construction, 0.55),
+        check=partial(factor_checks.joint_construction, 0.5),
+        control=partial(factor_checks.joint_construction, 0.55),
         objects=("linalg.equalizer", "equalization.equalize"),
         note="The other pair has the square roots of the singular values on both sides: powers .55 and .45 have the "
         "same product and no such rotation.",

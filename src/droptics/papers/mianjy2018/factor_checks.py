@@ -1,4 +1,4 @@
-"""What the claims on optimal factors compare: optima against critical points beside them, and path norms."""
+"""What the claims on optimal and equalized factors compare: optima and critical points beside them, path norms."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import torch
 from torch import Tensor
 
 from droptics.data import Moments
+from droptics.equalization import equalize
 from droptics.evidence.claims import Comparison, compare
+from droptics.linalg import equalizer
 from droptics.masks import Bernoulli
 from droptics.models import Autoencoder, TwoLayerLinear
 from droptics.norms import nuclear, path_norm
 from droptics.optima import optimum
-from droptics.papers.instances import descend, factorizations, normal, tensor
-from droptics.papers.mianjy2018.checks import tied_objective, untied_objective
+from droptics.papers.instances import descend, factorizations, normal, tensor, two_layer
+from droptics.papers.mianjy2018.checks import printed_eqz, tied_objective, untied_objective
 from droptics.penalties import penalty
 
 
@@ -81,4 +83,71 @@ def minimal_path_norm(power: float) -> list[Comparison]:
         _, (U,) = descend(tied_objective(root @ root.mT / 3, 0.6), [(3, 4)], starts=1, seed=seed)
         stated = nuclear(U @ U.mT) ** 2 / 4
         found.append(compare(path_norm([U.mT, U], power) ** 2, "==", stated, f"tied, start {seed}", precision=1e-6))
+    return found
+
+
+def printed_universal(level: int, once: bool = False) -> Tensor:
+    """Z_k of Remark 5.2 as printed; with `once` normalized by 2^-1/2 per level."""
+    if level == 1:
+        return torch.ones(1, 1, dtype=torch.float64)
+    Z = printed_universal(level - 1, once)
+    block = torch.cat([torch.cat([Z, Z], 1), torch.cat([-Z, Z], 1)], 0)
+    return (2**-0.5 if once else 2 ** ((1 - level) / 2)) * block
+
+
+def universal_equalizer(matrix: Callable[[int], Tensor]) -> list[Comparison]:
+    """Z of size 1, 2, 4, 8 is orthogonal, gives every diagonal matrix a constant diagonal and equalizes U V Z.
+
+    diag(Z^T D Z)_i = sum_j D_j z_ji^2 is the mean of D for every D exactly where all squares are one over the size.
+    The weights U = W Sigma V^T have fewer, as many and more rows than columns.
+    """
+    found = []
+    for level in (1, 2, 3, 4):
+        Z = matrix(level)
+        size = len(Z)
+        D = normal(level, size)
+        found.append(compare(Z @ Z.mT, "==", torch.eye(size, dtype=torch.float64), f"orthogonal, size {size}"))
+        found.append(compare(torch.diagonal(Z.mT @ torch.diag(D) @ Z), "==", D.mean(), f"diagonal, size {size}"))
+        found.append(compare(Z.square(), "==", 1 / size, f"every diagonal, size {size}"))
+        for rows in (2, size, size + 3):
+            U = normal(level + rows, rows, size)
+            V = torch.linalg.svd(U).Vh.mT
+            label = f"columns of {rows} x {size} weights"
+            found.append(compare((U @ V @ Z).square().sum(0), "==", U.square().sum() / size, label))
+    return found
+
+
+def joint_construction(power: float) -> list[Comparison]:
+    """Factors with the same product and ||u q_i||^2 = ||v q_i||^2 = ||U V^T||_* / r, as printed and by the library.
+
+    Products of full rank, of a rank below the width, of rank one, with equal singular values and zero, of width one.
+    The other pair takes the singular values to `power` and to 1 - power; the rotation is that of Algorithm 2, and the
+    library's.
+    """
+    found = []
+    flat = TwoLayerLinear(normal(3, 3, 1) * tensor([[1.0, 2.0, -1.0]]), normal(4, 4, 3))
+    pairs = [two_layer(1, 3, 5, 4), two_layer(2, 4, 4, 2), flat, two_layer(5, 3, 2, 1), two_layer(6, 2, 3, 6)]
+    turned = TwoLayerLinear(*(torch.linalg.qr(normal(seed, size, 3)).Q for seed, size in ((7, 5), (8, 4))))
+    for model in (*pairs, turned, TwoLayerLinear(0 * flat.U, flat.V)):
+        width, W = model.units, model.matrix()
+        P, s, Rh = torch.linalg.svd(W, full_matrices=False)
+        s = torch.where(s > 1e-12 * s[0], s, torch.zeros_like(s))[:width]
+        kept, level = len(s), s.sum() / width
+        U, V = (
+            torch.nn.functional.pad(axes[:, :kept] * s**share, (0, width - kept))
+            for axes, share in ((P, power), (Rh.mT, 1 - power))
+        )
+        ours = equalize(model, Moments.of_map(W), Bernoulli(0.4, width))
+        assert isinstance(ours, TwoLayerLinear)
+        for name, Q in (("Algorithm 2", printed_eqz(U)), ("plane rotations", equalizer(U.mT @ U))):
+            label = f"{name}, r={width}"
+            found.append(compare(Q.mT @ Q, "==", torch.eye(width, dtype=torch.float64), f"a rotation, {label}"))
+            found.append(compare(U @ Q @ (V @ Q).mT, "==", W, f"same product, {label}"))
+            for side, factor in (("U", U @ Q), ("V", V @ Q)):
+                found.append(compare(factor.square().sum(0), "==", level, f"columns of {side}, {label}"))
+        found.append(compare(ours.U @ ours.V.mT, "==", W, f"same product, library, r={width}"))
+        norms = [factor.square().sum(0) for factor in (ours.U, ours.V)]
+        found.append(compare((norms[0] * norms[1]).sqrt(), "==", level, f"products, library, r={width}"))
+        if float(level):  # factors of a zero map are left as they are
+            found += [compare(squares, "==", level, f"columns, library, r={width}") for squares in norms]
     return found

@@ -145,15 +145,24 @@ def strict_saddles(equalized: bool, every: bool = False) -> list[Comparison]:
 
 
 def unequal_points(lam: float, width: int = 3) -> list[Comparison]:
-    """Critical points whose columns differ in norm have negative curvature."""
-    found = []
-    objective = tied_objective(tensor([[2.0]]), lam)
-    for U in scalar_critical_points(2.0, lam, width):
+    """Critical points whose columns differ in norm have negative curvature; all but the origin have positive, too.
+
+    All critical points of one input and output, and those that root finding reaches for maps in general position.
+    """
+    found, scalar = [], tensor([[2.0]])
+    points = [(scalar, U) for U in scalar_critical_points(2.0, lam, width)]
+    for M in (psd(5, 3), -psd(6, 2) + 2 * torch.eye(2).double()):
+        points += [(M, U) for U in critical_points(M, lam, width)]
+    for M, U in points:
+        objective = tied_objective(M, lam)
         gradient, curvature = hessian_least(objective, U)
+        _, highest = hessian_least(lambda W, f=objective: -f(W), U)
         found.append(compare(gradient, "==", 0.0, "gradient", precision=1e-8))
         norms = U.square().sum(0)
-        if float(norms.max() - norms.min()) > 1e-9:
+        if float(norms.max() - norms.min()) > 1e-6:
             found.append(compare(curvature, "<", 0.0, "least curvature at unequal columns", precision=1e-6))
+        if float(norms.max()) > 1e-6:
+            found.append(compare(-highest, ">", 0.0, "largest curvature off the origin", precision=1e-6))
     return found
 
 
@@ -291,6 +300,9 @@ PAIRS = [
     (torch.eye(2, dtype=torch.float64), torch.diag(tensor([1.0, 0.0]))),
     *((normal(seed, 3, width), normal(seed + 50, 4, width)) for seed in range(3) for width in (2, 3, 4, 5)),
     (normal(3, 1, 2), torch.eye(2, dtype=torch.float64)),
+    (normal(4, 3, 1) * tensor([[1.0, 2.0, -1.0]]), normal(5, 4, 3)),
+    (normal(6, 3, 4) * tensor([1e-3, 1.0, 1.0, 1e3]), normal(7, 2, 4)),
+    (normal(8, 5, 8), normal(9, 8, 8)),
 ]
 
 
@@ -315,6 +327,18 @@ def weak_equalization(strong: bool) -> list[Comparison]:
 
 
 def some_pair_resists(rotation: Callable[[Tensor, Tensor], Tensor]) -> list[Comparison]:
-    """The printed sentence on our pairs: after the rotation the products of some pair still differ."""
-    spreads = [products.max() - products.min() for products in (_products(U, V, rotation(U, V)) for U, V in PAIRS)]
-    return [compare(max(spreads), ">", 0.0, "largest difference of products that is left", precision=1e-7)]
+    """The printed sentence on our pairs: after the rotation the products of some pair still differ.
+
+    A matrix that is no rotation counts as a pair that resists. In width two no rotation is needed: between the pair as
+    it is and a quarter turn later the larger product is another one, so that somewhere they agree.
+    """
+    left = []
+    for U, V in PAIRS:
+        Q = rotation(U, V)
+        products, defect = _products(U, V, Q), (Q.mT @ Q - torch.eye(len(Q), dtype=torch.float64)).abs().max()
+        left.append(max(float((products.max() - products.min()) / products.mean()), float(defect)))
+    found = [compare(max(left), ">", 0.0, "largest share of a difference that is left", precision=1e-7)]
+    for U, V in (pair for pair in PAIRS if len(pair[0].mT) == 2):
+        first, later = rotated_products(U, V, 0.0), rotated_products(U, V, math.pi / 2)
+        found.append(compare(later, "==", first.flip(0), "products after a quarter turn"))
+    return found

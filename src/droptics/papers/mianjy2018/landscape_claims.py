@@ -14,10 +14,14 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-lem4.1",
         f"{SOURCE}, Lemma 4.1",
         "All local optima of the tied problem are equalized: ||u_i|| = ||u_j|| for all i and j.",
-        check=lambda: [*landscape_checks.unequal_points(0.6), *landscape_checks.local_minima(0.6)],
+        check=lambda: [
+            *landscape_checks.unequal_points(0.6),
+            *landscape_checks.unequal_points(0.05, 2),
+            *landscape_checks.local_minima(0.6),
+        ],
         control=partial(landscape_checks.local_minima, 0.0),
-        note="With dropout, however little: at lam = 0 columns may differ. Read 'local minima', since for M > 0 the "
-        "origin is a strict local maximum.",
+        note="With dropout, however little: at lam = 0 columns may differ. Of maxima, too: all critical points but the "
+        "origin have a direction of positive curvature.",
     ),
     Claim(
         "mianjy2018-def4.2",

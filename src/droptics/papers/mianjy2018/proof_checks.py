@@ -165,19 +165,32 @@ def rises_and_vanishes(score: Score) -> list[Comparison]:
 
 
 def adaptive_rate(scaled: bool) -> list[Comparison]:
-    """With lam proportional to r the optimal spectrum is that of width three, by descent, at every larger width."""
-    s = tensor([3.0, 2.0, 0.4])
+    """With lam proportional to r the optimal map is that of width three, by descent, and of low rank, when wider.
+
+    At a fixed rate it is another one at every width, the singular value that was gone comes back, and the map tends to
+    M: (lam/r) ||M||_* bounds the difference.
+    """
+    found, s = [], tensor([3.0, 2.0, 0.4])
+    P, Q = (torch.linalg.qr(normal(seed, 4, 3)).Q for seed in (1, 2))
+    M = P * s @ Q.mT
 
     def reached(lam: float, width: int) -> Tensor:
-        _, (U, V) = descend(untied_objective(torch.diag(s), lam), [(3, width), (3, width)], starts=2)
-        return torch.linalg.svdvals(U @ V.mT)
+        _, (U, V) = descend(untied_objective(M, lam), [(4, width), (4, width)], starts=1)
+        return U @ V.mT
 
-    reference, found = reached(0.9, 3), []
-    for width in (4, 50):
-        lam = 0.3 * (width if scaled else 3)
-        found.append(compare(shrink(s, lam, width), "==", reference, f"library, width {width}", precision=1e-4))
+    reference = reached(0.9, 3)
+    found.append(compare(torch.linalg.svdvals(reference)[2:], "==", 0.0, "rank two of three", precision=1e-5))
+    for width in (4, 6, 50):
+        lam, label = 0.3 * (width if scaled else 3), f"width {width}"
+        ours = P * shrink(s, lam, width) @ Q.mT
+        found.append(compare(ours, "==", reference, f"library, {label}", precision=1e-4))
         if width < 10:
-            found.append(compare(reached(lam, width), "==", reference, f"descent, width {width}", precision=1e-4))
+            found.append(compare(reached(lam, width), "==", reference, f"descent, {label}", precision=1e-4))
+        fixed = shrink(s, 0.9, width)
+        limit = 0.9 / width * s.sum()
+        found.append(compare((s - fixed).max(), "<=", limit, f"at a fixed rate, {label}"))
+        found.append(compare((s - fixed).max(), "<", s[0] - torch.linalg.svdvals(reference)[0], f"less, {label}"))
+    found.append(compare(shrink(s, 0.9, 50)[2], ">", 0.3, "the third value at a fixed rate and width 50"))
     return found
 
 
@@ -208,7 +221,7 @@ def woodbury(denominator: Callable[[float, int, int], float]) -> list[Comparison
 def decreasing_value(power: int) -> list[Comparison]:
     """The defined g: g(rho) - g(rho+1) = (lam h - (r + lam rho) a^power)^2 / ((r + lam rho)(r + lam rho + lam))."""
     found = []
-    for seed, lam, r in ((1, 0.4, 3), (2, 2.0, 5)):
+    for seed, lam, r in ((1, 0.4, 3), (2, 2.0, 5), (3, 0.0, 2), (4, 30.0, 1), (5, 1.0, 8)):
         a = 1.5 * normal(seed, 5)
 
         def g(rho: int, a: Tensor = a, lam: float = lam, r: int = r) -> float:
