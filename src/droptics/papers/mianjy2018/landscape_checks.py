@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -144,6 +145,10 @@ def strict_saddles(equalized: bool, every: bool = False) -> list[Comparison]:
     return found
 
 
+def _negated(objective: Callable[[Tensor], Tensor], U: Tensor) -> Tensor:
+    return -objective(U)
+
+
 def unequal_points(lam: float, width: int = 3) -> list[Comparison]:
     """Critical points whose columns differ in norm have negative curvature; all but the origin have positive, too.
 
@@ -156,13 +161,13 @@ def unequal_points(lam: float, width: int = 3) -> list[Comparison]:
     for M, U in points:
         objective = tied_objective(M, lam)
         gradient, curvature = hessian_least(objective, U)
-        _, highest = hessian_least(lambda W, f=objective: -f(W), U)
+        _, below = hessian_least(partial(_negated, objective), U)
         found.append(compare(gradient, "==", 0.0, "gradient", precision=1e-8))
         norms = U.square().sum(0)
         if float(norms.max() - norms.min()) > 1e-6:
             found.append(compare(curvature, "<", 0.0, "least curvature at unequal columns", precision=1e-6))
         if float(norms.max()) > 1e-6:
-            found.append(compare(-highest, ">", 0.0, "largest curvature off the origin", precision=1e-6))
+            found.append(compare(-below, ">", 0.0, "largest curvature off the origin", precision=1e-6))
     return found
 
 
