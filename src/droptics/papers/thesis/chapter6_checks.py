@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from functools import cache
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -50,19 +51,30 @@ def slopes(values: Tensor, alpha: float) -> Tensor:
 
 
 def reflected_loss(slope: Callable[[Tensor], Tensor]) -> list[Comparison]:
-    """Derivative of l_-, concavity, l_- <= 0-1 loss and 1 + l_-/ln 2 <= 0-1 loss."""
-    z = torch.linspace(-6, 6, 1201, dtype=torch.float64).requires_grad_(True)
-    value = Reflected(Logistic())(z[:, None], torch.ones(len(z)))
-    (derivative,) = torch.autograd.grad(value.sum(), z)
-    z = z.detach()
-    second = value[2:] - 2 * value[1:-1] + value[:-2]
-    return [
-        compare(value, "==", -nn.functional.softplus(z), "l_-(z) = -l(-z)"),
-        compare(derivative, "==", slope(z), "derivative"),
-        compare(second, "<=", 0.0, "concave"),
-        compare(value, "<=", (z < 0).double(), "below the 0-1 loss"),
-        compare(1 + value / math.log(2), "<=", (z < 0).double(), "below it also when raised by one"),
-    ]
+    """Derivative of l_-, concavity, l_- <= 0-1 loss and 1 + l_-/ln 2 <= 0-1 loss; z = y f for both labels y.
+
+    The values by numpy's logaddexp; raised by one it meets the 0-1 loss at zero and far below, where z is -40.
+    """
+    found, cut = [], 3e-9  # torch has log(1 + e^z) = z above 20 and so misses by e^-20
+    for label in (1.0, -1.0):
+        scores = (torch.arange(-1000, 1001, dtype=torch.float64) / 25).requires_grad_(True)
+        labels = torch.full((len(scores),), label, dtype=torch.float64)
+        value = Reflected(Logistic())(scores[:, None], labels)
+        plain = Logistic()(-scores[:, None], labels)
+        (derivative,) = torch.autograd.grad(value.sum(), scores)
+        z, value = label * scores.detach(), value.detach()
+        wrong, raised, name = (z < 0).double(), 1 + value / math.log(2), f"y={label:+.0f}"
+        found += [
+            compare(value, "==", -np.logaddexp(0.0, z.numpy()), f"-log(1 + e^z), {name}"),
+            compare(value, "==", -plain, f"-l(-z), {name}"),
+            compare(label * derivative, "==", slope(z), f"derivative, {name}", precision=cut),
+            compare(value[2:] - 2 * value[1:-1] + value[:-2], "<=", 0.0, f"concave, {name}", precision=cut),
+            compare(value, "<=", wrong, f"below the 0-1 loss, {name}"),
+            compare(raised, "<=", wrong, f"below it also when raised by one, {name}"),
+            compare(raised[z <= 0].max() - 1, "==", 0.0, f"and not by more, far below zero, {name}"),
+            compare(raised[z == 0], "==", 0.0, f"nor at zero, {name}"),
+        ]
+    return found
 
 
 def _scorer(seed: int = 0) -> nn.Module:
@@ -103,29 +115,41 @@ def _leaky(seed: int, width: int, inputs: int, slope: float) -> LeakyNet:
     return LeakyNet(normal(seed, width, inputs), torch.sign(normal(seed + 1, width)) / width**0.5, slope)
 
 
-def _attacked(net: LeakyNet, x: Tensor, y: Tensor, radius: float, step: float, steps: int) -> Tensor:
-    """Algorithm 5 written out for one example: ascent on l_- by automatic differentiation, projection, best point."""
+def _attacked(net: LeakyNet, x: Tensor, y: Tensor, radius: float, step: float, steps: int) -> tuple[Tensor, float]:
+    """Algorithm 5 written out for one example: ascent on l_- by automatic differentiation, projection.
+
+    The visited point of largest l_-, and by how much the score y f of the last one is above its.
+    """
+
+    def score(point: Tensor) -> Tensor:
+        return scores(net.hidden, net.top, point, net.slope)
+
     delta, best = x, x
     for _ in range(steps):
         leaf = delta.clone().requires_grad_(True)
-        (slope,) = torch.autograd.grad(-nn.functional.softplus(y * scores(net.hidden, net.top, leaf, net.slope)), leaf)
+        (slope,) = torch.autograd.grad(-nn.functional.softplus(y * score(leaf)), leaf)
         moved = delta + step * slope - x
         delta = x + moved * min(1.0, radius / max(float(moved.norm()), 1e-300))
-        if float(y * net(delta[None])) < float(y * net(best[None])):
+        if float(y * score(delta)) < float(y * score(best)):
             best = delta
-    return best
+    return best, float(y * (score(delta) - score(best)))
 
 
-def algorithm_5(sign: float) -> list[Comparison]:
-    """`reflected_pgd` against the algorithm written out; the control steps the other way."""
-    found = []
-    for seed in range(4):
-        net, X, y = _leaky(seed, 5, 3, 0.3), 2 * normal(seed + 2, 6, 3), torch.sign(normal(seed + 3, 6))
-        ours = reflected_pgd(net, X, y, 0.7, 0.4, 5)
-        theirs = torch.stack([_attacked(net, x, label, 0.7, sign * 0.4, 5) for x, label in zip(X, y, strict=True)])
-        found.append(compare(ours, "==", theirs, "attacked points"))
-        found.append(compare((ours - X).norm(dim=1), "<=", 0.7, "inside the ball"))
-    return found
+def algorithm_5(share: float) -> list[Comparison]:
+    """`reflected_pgd` against the algorithm written out, whose steps are `share` as long.
+
+    Few and many steps, short and long ones, a ball of radius zero; the best point is not always the last one.
+    """
+    found, earlier = [], 0
+    cases = ((0.3, 0.7, 0.4, 5), (0.6, 0.2, 1.5, 3), (1.0, 2.0, 0.1, 8), (0.1, 0.7, 3.0, 6), (0.3, 0.0, 0.4, 2))
+    for seed, (slope, radius, step, steps) in enumerate(cases):
+        net, X, y = _leaky(seed, 5, 3, slope), 2 * normal(seed + 2, 6, 3), torch.sign(normal(seed + 3, 6))
+        ours = reflected_pgd(net, X, y, radius, step, steps)
+        theirs = [_attacked(net, x, label, radius, share * step, steps) for x, label in zip(X, y, strict=True)]
+        found.append(compare(ours, "==", torch.stack([points[0] for points in theirs]), f"attacked, radius {radius}"))
+        found.append(compare((ours - X).norm(dim=1), "<=", radius, f"inside the ball of radius {radius}"))
+        earlier += sum(above > 1e-6 for _, above in theirs)
+    return [*found, compare(earlier, ">", 0, "points that are better than the last one")]
 
 
 def algorithm_6(radius: float) -> list[Comparison]:
@@ -141,7 +165,7 @@ def algorithm_6(radius: float) -> list[Comparison]:
         X, y = normal(seed + 2, 4, 3), torch.sign(normal(seed + 3, 4))
         for x, label in zip(X, y, strict=True):
             largest = 1 / float(net.top.square().sum() * net.hidden.square().sum())
-            point = _attacked(net, x, label, radius, largest if given is None else given, 3)
+            point, _ = _attacked(net, x, label, radius, largest if given is None else given, 3)
             leaf = net.hidden.clone().requires_grad_(True)
             (change,) = torch.autograd.grad(
                 nn.functional.softplus(-label * scores(leaf, net.top, point, net.slope)), leaf
@@ -252,22 +276,32 @@ def vanishing_beta(rest: float) -> list[Comparison]:
 
 
 def intermediate_step(beta_factor: float) -> list[Comparison]:
-    """Linearized score <= half the attacked score, in the ball, for beta >= factor nu (1-alpha) kappa sqrt m."""
-    found = []
-    cases = [(tensor([[1.0]]), tensor([1.0]), tensor([0.5]), -1.0, 0.3, 1.0)]
-    for seed in range(60):
-        W = normal(seed, 2, 1)
-        cases.append((W / W.norm(), torch.sign(normal(seed + 1, 2)), normal(seed + 2, 1), 1.0, 0.6, 0.8))
+    """Scores y <grad f(delta_t), delta*> <= y f(delta*)/2 for all pairs of points in the ball, delta* beta-effective.
+
+    beta = factor nu (1-alpha) kappa sqrt m, y f(delta*) <= -beta ||W||_F. One to three inputs, up to five units,
+    weights of any size, slopes from .3 to .95; points on and inside the sphere, and its center. One unit of slope just
+    below 1/2 whose kink is just inside the ball fails for every factor below 4.
+    """
+    one = tensor([1.0])
+    cases = [(one[:, None], one, x * one, -1.0, alpha, 1.0) for x, alpha in ((0.5, 0.3), (0.999, 0.499))]
+    for seed in range(40):
+        m, d, alpha = seed % 4 + 2, seed % 3 + 1, (0.5, 0.8, 0.95)[seed % 3]
+        W, a = (1 + seed % 5) * normal(seed, m, d), (0.3 + seed % 2) * torch.sign(normal(seed + 1, m))
+        cases.append((W, a, 2 * normal(seed + 2, d), 1.0, alpha, 0.8))
+    found, sizes = [], set()
     for W, a, x, y, alpha, nu in cases:
-        grid = x + nu * torch.linspace(-1, 1, 81, dtype=torch.float64)[:, None]
-        z = y * scores(W, a, grid, alpha)
-        best = int(z.argmin())
-        if float(z[best]) > -beta_factor * nu * (1 - alpha) * math.sqrt(len(a)):
+        steps = nn.functional.normalize(normal(len(x), 60, len(x)), dim=1)
+        points = torch.cat([x[None], *(x + part * nu * steps for part in (0.3, 0.7, 1.0))])
+        z = y * scores(W, a, points, alpha)
+        strong = z <= -beta_factor * nu * (1 - alpha) * a.abs().max() * math.sqrt(len(a)) * W.norm()
+        if not bool(strong.any()):
             continue
-        inner = a * slopes(grid @ W.mT, alpha)
-        linearized = y * ((inner @ W) * (grid[best] - grid)).sum(1) + z
-        found.append(compare(linearized, "<=", z[best] / 2, "linearized score at the strongest attack"))
-    return found
+        sizes.add(len(x))
+        gradients = (a * slopes(points @ W.mT, alpha)) @ W
+        linearized = (y * gradients @ points[strong].mT).amax(0)
+        label = f"{int(strong.sum())} attacks, {len(x)} inputs, {len(a)} units"
+        found.append(compare(linearized, "<=", z[strong] / 2, label))
+    return [*found, compare(len(sizes), "==", 3, "numbers of inputs with attacks")]
 
 
 def attack_bound(beta_factor: float, share: float) -> list[Comparison]:

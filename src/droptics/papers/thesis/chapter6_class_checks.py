@@ -27,15 +27,29 @@ def grid_point(norm: float, relation: Relation) -> list[Comparison]:
 
 
 def flips_exist(radius: float) -> list[Comparison]:
-    """X = (3,2,1), identity scores: the best margin change is sqrt(2) radius against a gap of 1."""
+    """X = (3,2,1), identity scores: the best margin change is sqrt(2) radius against a gap of 1.
+
+    No step of a fine grid of the sphere leaves a smaller margin, and the library's own point has the margin it states.
+    """
     module = nn.Linear(3, 3, bias=False).double()
     with torch.no_grad():
         module.weight.copy_(torch.eye(3))
     data = Sample(tensor([[3.0, 2.0, 1.0]]), torch.tensor([0]))
     hit = attack(module, data, Threat("l2", radius), LinearExact())
+    turn, rise = (torch.linspace(-math.pi, math.pi, count, dtype=torch.float64) for count in (361, 181))
+    around = torch.cartesian_prod(turn, rise / 2)
+    flat = around[:, 1].cos()
+    sphere = torch.stack([around[:, 0].cos() * flat, around[:, 0].sin() * flat, around[:, 1].sin()], 1)
+    best, (first, second, third) = 1 - math.sqrt(2) * radius, hit.inputs[0].tolist()
+    tried = data.inputs + radius * sphere
+    margins = tried[:, 0] - torch.maximum(tried[:, 1], tried[:, 2])
     return [
-        compare(hit.margins[0], "==", 1 - math.sqrt(2) * radius, "best margin"),
+        compare(hit.margins[0], "==", best, "best margin"),
+        compare(first - max(second, third), "==", best, "margin of its point"),
+        compare(margins, ">=", best, "margins on the sphere"),
+        compare(margins.min(), "==", best, "least margin on the sphere"),
         compare(hit.margins[0], "<", 0.0, "a flip exists", precision=1e-6),
+        compare((hit.inputs - data.inputs).norm(), "<=", radius, "inside the ball"),
         compare((hit.inputs - data.inputs).abs(), "<", 0.51, "inside the cube"),
     ]
 
@@ -50,15 +64,35 @@ def _three_class(steepness: float = 10.0) -> tuple[nn.Module, Sample]:
 def greedy_target(steepness: float) -> list[Comparison]:
     """Rows 2e1, e1, 10e2 at x = e1, radius .3: the most likely wrong class cannot be reached, the nearest one can.
 
-    The boundary to the class of row `steepness` e2 is 2 / sqrt(4 + steepness^2) away, that to the other one 1.
+    The boundary to the class of row `steepness` e2 is 2 / sqrt(4 + steepness^2) away, that to the other one 1. Margins
+    of the attacked points are written out; nowhere in the disk is the second score above the first. In random linear
+    models of four classes the attack on the nearest class succeeds exactly where some class is within reach.
     """
     module, data = _three_class(steepness)
-    found = []
+    angle = torch.linspace(0, 2 * math.pi, 721, dtype=torch.float64)
+    tried = data.inputs + 0.3 * torch.stack([angle.cos(), angle.sin()], 1)
+    found = [compare(2 * tried[:, 0], ">", tried[:, 0], "the likeliest wrong class on the circle")]
     for target, relation in (("greedy", ">"), ("nearest", "<")):
         method = Pgd(Reflected(CrossEntropy(), target=target), steps=40)  # type: ignore[arg-type]
         hit = attack(module, data, Threat("l2", 0.3), method)
-        found.append(compare(hit.margins[0], relation, 0.0, f"margin with target rule {target}"))  # type: ignore[arg-type]
-    return found
+        first, second = hit.inputs[0].tolist()
+        margin = 2 * first - max(first, steepness * second)
+        found.append(compare(margin, relation, 0.0, f"margin with target rule {target}"))  # type: ignore[arg-type]
+        found.append(compare(hit.margins[0], "==", margin, f"margin of the library, {target}"))
+        found.append(compare((hit.inputs - data.inputs).norm(), "<=", 0.3, f"inside the ball, {target}"))
+    several, inputs = nn.Linear(3, 4).double(), normal(3, 40, 3)
+    with torch.no_grad():
+        several.weight.copy_(normal(1, 4, 3))
+        several.bias.copy_(normal(2, 4))
+        scores = several(inputs)
+        labels = scores.argmax(1)
+        apart = (several.weight[labels][:, None] - several.weight).norm(dim=2)
+    distances = (scores.max(1, keepdim=True).values - scores) / apart
+    distances[torch.arange(40), labels] = math.inf
+    reach = distances.min(1).values
+    hit = attack(several, Sample(inputs, labels), Threat("l2", 0.3), Pgd(Reflected(CrossEntropy(), target="nearest")))
+    found.append(compare((reach - 0.3).abs(), ">", 1e-3, "no boundary at the radius"))
+    return [*found, compare((hit.margins < 0).double(), "==", (reach < 0.3).double(), "four classes, nearest target")]
 
 
 def multi_class_margin(sign: float) -> list[Comparison]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from droptics.bounds import adversarial
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
-from droptics.papers.instances import tensor
+from droptics.papers.instances import normal, tensor
 from droptics.papers.thesis.leaky import LeakyNet, LeakyRun, adversarial_sgd, beta_robust_error, reflected_pgd
 
 GAMMA, REACH, RADIUS = 0.9, 1.0, 0.1
@@ -57,19 +57,28 @@ def _wrong_start(width: int, slope: float, size: float, top: float = 1.0) -> Lea
 
 
 def norm_growth(constant: float) -> list[Comparison]:
-    """||W_{t+1}||^2 <= ||W_1||^2 + constant eta t along runs; a start of score one grows by .61 eta in a step."""
-    found = []
-    x = tensor([[1.0, 0.0]])
-    eta = 1 / (REACH + RADIUS) ** 2
-    aligned = LeakyNet(tensor([[1.0, 0.0]]), tensor([1.0]), 1.0)
-    runs = [
-        adversarial_sgd(aligned, lambda t: (x, tensor([1.0])), radius=0.0, steps=20, step=1.0, attack_steps=1),
-        *(_trained(_wrong_start(4, slope, 3.0), 60, eta, 3, 1, 1) for slope in (0.5, 1.0)),
-    ]
-    for run, step in zip(runs, (1.0, eta, eta), strict=True):
+    """||W_{t+1}||^2 <= ||W_1||^2 + constant eta t along runs, eta the largest step or part of it.
+
+    A step adds eta (2 z s + s^2) or less, z = y f at the attacked point and s = sigmoid(-z), which is .612 eta at most:
+    at z = 1.085, where the first run starts. Other runs start wrong, right and at random, with and without attacks.
+    """
+    x, y = tensor([[1.0, 0.0]]), tensor([1.0])
+    found, aligned = [], LeakyNet(tensor([[1.085, 0.0]]), tensor([1.0]), 1.0)
+    random = LeakyNet(normal(1, 5, 2), 0.3 * torch.sign(normal(2, 5)), 0.2)
+    cases = [(aligned, 1.0, 0.0), (random, 1.0, RADIUS), (random, 0.3, 0.5)]
+    for slope, size in ((0.5, 3.0), (1.0, 3.0), (0.7, -1.0)):
+        cases.append((_wrong_start(4, slope, size), 1.0, RADIUS))
+    for net, part, radius in cases:
+        eta = part / (float(net.top.square().sum()) * (REACH + radius) ** 2)
+        if net is aligned:
+            run = adversarial_sgd(net, lambda t: (x, y), radius=0.0, steps=20, step=eta, attack_steps=1)
+        else:
+            run = _trained(net, 60, eta, 3, 1, 1, radius)
         squares = tensor(run.norms).square()
-        limit = squares[0] + constant * step * torch.arange(len(squares), dtype=torch.float64)
-        found.append(compare(squares, "<=", limit, "squared norm of the weights"))
+        limit = squares[0] + constant * eta * torch.arange(len(squares), dtype=torch.float64)
+        found.append(compare(squares, "<=", limit, f"squared norm of the weights, slope {net.slope}"))
+        found.append(compare(squares.diff() / eta, "<=", 0.6119, f"growth in a step, slope {net.slope}"))
+        found.append(compare(run.net.norm, "==", run.net.hidden.square().sum().sqrt(), "||W||_F"))
     return found
 
 

@@ -16,7 +16,7 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear, ReLUNet
 from droptics.norms import nuclear
-from droptics.papers.instances import coin_masks, normal, sample, second_moment, subsets, tensor
+from droptics.papers.instances import coin_masks, moments, normal, sample, second_moment, subsets, tensor
 from droptics.papers.mianjy2018.landscape_checks import rotated_products
 from droptics.papers.mianjy2018.proof_checks import strongly_equal
 from droptics.papers.thesis import chapter3_checks as deep
@@ -25,13 +25,22 @@ from droptics.penalties import criterion, penalty, sub_penalties
 
 
 def group_norm(power: float) -> list[Comparison]:
-    """||X||_{p,q} from its definition for p = 2, q = 1, and ||v||_{2/3} <= count^power ||v||_2."""
+    """||X||_{p,q} entry by entry against norms of columns; ||v||_{2/3} <= count^power ||v||_2, all entries equal too.
+
+    One to nine entries, some of them zero, of sizes that differ much.
+    """
     found = []
-    for seed in range(3):
-        W, v = normal(seed, 3, 5), normal(seed + 9, 4).abs() if seed else torch.ones(4, dtype=torch.float64)
-        direct = sum(sum(float(W[i, j]) ** 2 for i in range(3)) ** 0.5 for j in range(5))
-        found.append(compare(W.norm(dim=0).sum(), "==", direct, "||W||_{2,1}"))
-        found.append(compare(v.pow(2 / 3).sum() ** 1.5, "<=", len(v) ** power * v.norm(), "||v||_{2/3}"))
+    for seed, (p, q) in enumerate(((2.0, 1.0), (1.0, 2.0), (3.0, 1.5), (2.0, 2.0), (1.0, 1.0))):
+        X = normal(seed, 3 + seed, 5 - seed)
+        rows, columns = X.shape
+        direct = sum(sum(abs(float(X[i, j])) ** p for i in range(rows)) ** (q / p) for j in range(columns)) ** (1 / q)
+        nested = torch.linalg.vector_norm(torch.linalg.vector_norm(X, p, dim=0), q)
+        found.append(compare(nested, "==", direct, f"||X||_{{{p},{q}}}, {rows} x {columns}"))
+    for count in (1, 2, 4, 9):
+        alone = torch.nn.functional.pad(torch.ones(1, dtype=torch.float64), (0, count - 1))
+        for v in (torch.ones_like(alone), alone, *(normal(seed, count) ** (2 * seed + 1) for seed in range(4))):
+            size = v.abs().pow(2 / 3).sum() ** 1.5
+            found.append(compare(size, "<=", count**power * v.norm(), f"||v||_{{2/3}}, {count} entries"))
     return found
 
 
@@ -58,15 +67,16 @@ def balanced_pair() -> list[tuple[Tensor, Tensor]]:
 
 
 def plain_sum(weighted: bool) -> list[Comparison]:
-    """R = sum_l R_l, or sum_l lam^l R_l, with R_l the sums over pivots."""
+    """R = sum_l R_l, or sum_l lam^l R_l, with R_l the sums over pivots, R over all masks; to three hidden layers."""
     found = []
-    for seed, (sizes, drop) in enumerate((((3, 2, 2, 2), 0.3), ((2, 3, 2), 0.6))):
-        weights, data = deep.network(seed, sizes), Moments.of_map(normal(seed, sizes[-1], sizes[0]))
+    for seed, (sizes, drop) in enumerate((((3, 2, 2, 2), 0.3), ((2, 3, 2), 0.6), ((2, 2, 3, 1, 3), 0.4))):
+        weights, data = deep.network(seed, sizes), moments(seed, sizes[-1], sizes[0])
         lam = drop / (1 - drop)
         parts = deep.pivot_sums(weights, data.xx)
         total = sum((lam**i if weighted else 1.0) * part for i, part in enumerate(parts, start=1))
+        found.append(compare(deep.masked_penalty(weights, data, drop), "==", total, f"all masks, sizes {sizes}"))
         ours = penalty(DeepLinear(weights), data, deep.law(weights, drop))
-        found.append(compare(ours, "==", total, f"sizes {sizes}"))
+        found.append(compare(ours, "==", total, f"library, sizes {sizes}"))
     return found
 
 
