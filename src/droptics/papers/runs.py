@@ -227,11 +227,19 @@ def law_moments(power: float) -> list[Comparison]:
         Cbar = covariance / torch.outer(mean, mean) ** power
         found.append(compare(law.characteristic, "==", Cbar, f"Cbar, {name}"))
         found.append(compare(law.bound, "==", largest, f"largest multiplier, {name}"))
-    for law in (*(law for law, _, _ in laws_by_hand()), Gaussian(tensor([0.2, 0.5, 1.0, 0.05]), 4)):
+    noise = tensor([0.2, 0.5, 1.0, 0.05])
+    normal_law = Gaussian(noise, 4)
+    found.append(compare(normal_law.mean, "==", 1.0, "mean, Gaussian"))
+    for name, told in (("covariance", normal_law.covariance), ("Cbar", normal_law.characteristic)):
+        found.append(compare(told, "==", torch.diag(noise), f"{name}, Gaussian"))
+    found.append(compare(float(normal_law.bound is None), "==", 1.0, "no largest multiplier, Gaussian"))
+    for law in (*(law for law, _, _ in laws_by_hand()), normal_law):
         drawn = law.sample(20_000, torch.Generator().manual_seed(1)) / law.mean - 1
-        # ten and more standard errors of the mean square
-        label = f"variance of {type(law).__name__} draws"
-        found.append(compare(drawn.square().mean(0), "==", law.relative_variance, label, precision=0.1))
+        products = drawn[:, :, None] * drawn[:, None, :]
+        error = 5 * products.std(0) / 20_000**0.5
+        gap = (products.mean(0) - law.characteristic).abs()
+        label = f"products of {type(law).__name__} draws within five standard errors"
+        found.append(compare(gap, "<=", error, label))
     return found
 
 
@@ -306,20 +314,40 @@ def last_weights(scale: float) -> list[Comparison]:
     return found
 
 
-def block_layer(drop_share: float) -> list[Comparison]:
-    """DropBlock in training: values are 0 or rescaled, and their mean over many draws is the input's."""
+def block_layer(scale: float) -> list[Comparison]:
+    """DropBlock in training: who survives is divided by the chance that no block covers the place, so means stay.
+
+    A place that n blocks of the kind can cover survives with chance (1 - gamma)^n, counted here block by block; gamma
+    is such that the shares dropped are `drop` on average over the places, and draws drop as often.
+    """
     found = []
     kinds: tuple[Literal["clipped", "valid", "centered"], ...] = ("clipped", "valid", "centered")
-    for edges in kinds:
-        layer, image = DropBlock(0.2, 3, edges=edges), torch.ones(4000, 1, 8, 8, dtype=torch.float64)
+    sizes: tuple[tuple[tuple[int, ...], int, float], ...] = (((8, 8), 3, 0.2), ((5, 7), 2, 0.35), ((9,), 4, 0.3))
+    for edges, (size, block, drop) in itertools.product(kinds, sizes):
+        layer = DropBlock(drop, block, spatial=1 if len(size) == 1 else 2, edges=edges).train()
+        image = normal(len(size), 1, 2, *size)
         with torch.random.fork_rng():
             torch.manual_seed(4)
-            drawn = layer.train()(image)
-        lost = (drawn == 0).double().mean((1, 2, 3))
-        found.append(compare(abs(float(drawn.mean()) - 1), "<=", 0.02, f"mean of the outputs, {edges}"))
-        found.append(compare(layer.realized_rate((8, 8)), "==", drop_share, f"rate by formula, {edges}"))
-        error = 5 * float(lost.std()) / 4000**0.5
-        found.append(compare(abs(float(lost.mean()) - drop_share), "<=", error, f"dropped share, {edges}"))
+            drawn = layer(image.expand(2000, 2, *size))
+        counts = []
+        for length in size:
+            first, last = {
+                "clipped": (1 - block, length - 1),
+                "valid": (0, length - block),
+                "centered": (-((block - 1) // 2), length - 1 - (block - 1) // 2),
+            }[edges]
+            counts.append([sum(a <= i < a + block for a in range(first, last + 1)) for i in range(length)])
+        covers = tensor([math.prod(one) for one in itertools.product(*counts)]).reshape(size)
+        alive = (1 - layer.seed_rate(size)) ** covers
+        label = f"{edges}, map {size}, block {block}"
+        found.append(compare(1 - alive.mean(), "==", scale * drop, f"share by counting, {label}"))
+        found.append(compare(layer.realized_rate(size), "==", scale * drop, f"rate by formula, {label}"))
+        survivors = torch.where(drawn == 0, image / alive, drawn)
+        found.append(compare(survivors, "==", scale * image / alive, f"who survives, {label}"))
+        # both channels have masks of their own: 4,000 draws of each place
+        often = (drawn == 0).double().mean((0, 1))
+        error = 5 * (alive * (1 - alive) / 4000).sqrt()
+        found.append(compare((often - (1 - alive)).abs() / error, "<=", 1.0, f"how often each place falls, {label}"))
     return found
 
 

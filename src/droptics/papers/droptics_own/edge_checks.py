@@ -90,6 +90,7 @@ def far_corners(scale: float) -> list[Comparison]:
 
         told = attack(scores, data, Threat("linf", 0.4), Square(queries=150))
         found.append(compare(told.success.double(), "==", (margin < scale * 0.8).double(), f"pixel {pixel}"))
+    found += _last_pixels(scale)
     population, law = Moments.of_map(tensor([[2.0, 0.5], [0.0, 1.0]])), Bernoulli(0.3, 2)
     model = TwoLayerLinear(0.2 * normal(2, 2, 2), 0.2 * normal(3, 2, 2))
     way = escape(model, population, law)
@@ -101,13 +102,19 @@ def far_corners(scale: float) -> list[Comparison]:
             value = (U @ V.mT - map_).square().sum() + lam * (U.square().sum(0) * V.square().sum(0)).sum()
             found.append(compare(way.objective, "<=", value / scale, f"better than {sign * step}"))
     left, right = (torch.linalg.qr(normal(seed, size, 6)).Q for seed, size in ((4, 430), (5, 410)))
-    values = tensor([5.0, 4, 3, 2, 1, 0.5])
+    values, lam = tensor([5.0, 4, 3, 2, 1, 0.5]), 0.4 / 0.6 / 3
+    least = min(
+        float(values[r:].square().sum() + lam * values[:r].sum() ** 2 / (1 + lam * r))
+        for r in range(1, 4)
+        if values[r - 1] > lam * values[:r].sum() / (1 + lam * r)
+    )
     for name, tall in (("tall", (left * values) @ right.mT), ("flat", (right * values) @ left.mT)):
         best = optimum_of_map(tall, Bernoulli(0.4, 3))
         assert isinstance(best.model, TwoLayerLinear)
         energy = best.model.U.square().sum(0) @ best.model.V.square().sum(0)
         value = (best.model.matrix() - tall).square().sum() + scale * 0.4 / 0.6 * energy
         found.append(compare(best.objective, "==", value, f"criterion of a {name} map", precision=1e-8))
+        found.append(compare(best.objective, "==", scale * least, f"the least of a {name} map", precision=1e-8))
     factor = normal(6, 5, 4)
     before = factor @ factor.mT
     equalize_columns_(factor)
@@ -116,6 +123,29 @@ def far_corners(scale: float) -> list[Comparison]:
     found.append(compare(factor @ factor.mT, "==", before, "the same product"))
     found.append(compare(own_cost(nn.Linear(3, 4), torch.zeros(10, 4)), "==", scale * 120, "products of a layer"))
     found.append(compare(own_cost(nn.Conv1d(2, 4, 3), torch.zeros(5, 4, 7)), "==", scale * 24 * 35, "of a convolution"))
+    return found
+
+
+def _last_pixels(scale: float) -> list[Comparison]:
+    """Images that one pixel decides: all fall where small squares get; elsewhere none after the large ones."""
+    found: list[Comparison] = []
+    data = Sample(torch.full((100, 1, 3, 3), 0.2, dtype=torch.float64), torch.zeros(100, dtype=torch.long))
+    for row, column in ((0, 0), (1, 1), (0, 2), (2, 1), (2, 2)):
+        weight = torch.zeros(2, 9, dtype=torch.float64)
+        weight[:, 3 * row + column] = tensor([1.0, -1.0])
+
+        def scores(points: Tensor, weight: Tensor = weight) -> Tensor:
+            return points.flatten(1) @ weight.mT
+
+        told = [
+            attack(scores, data, Threat("linf", 0.4), Square(queries=count)).success.double().sum()
+            for count in (40, 150)
+        ]
+        if max(row, column) < 2:
+            found.append(compare(told[1], "==", scale * 100, f"reached: row {row}, column {column}"))
+        else:
+            found.append(compare(told[1], "==", scale * told[0], f"left out: row {row}, column {column}"))
+            found.append(compare(told[1], "<", 90.0, f"not all fall: row {row}, column {column}"))
     return found
 
 

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import tempfile
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -202,27 +202,49 @@ def logged_reports(scale: float) -> list[Comparison]:
     narrow = _narrow()
     (site,) = narrow.sites
     assert site.units is not None
-    numbers = audit_numbers(narrow)
-    found.append(compare(numbers["dropout/training_loss"], "==", scale * narrow.training_loss.value, "a number to log"))
-    found.append(
-        compare(numbers[f"dropout/{site.site.name}/imbalance"], "==", site.units.imbalance, "imbalance to log")
-    )
-    logged: list[dict[str, float]] = []
+    features, units = "dropout/2", site.units
+    wanted = {
+        "dropout/clean_loss": narrow.clean_loss,
+        "dropout/training_loss": narrow.training_loss.value,
+        f"{features}/penalty_share": site.share or 0.0,
+        f"{features}/imbalance": units.imbalance,
+        f"{features}/coadaptation": units.coadaptation,
+    }
+    found += _numbers_alike(audit_numbers(narrow), wanted, scale, "numbers to log")
+    bare = replace(narrow, sites=[replace(site, share=None, units=replace(units, flows=()))])
+    few = {name: value for name, value in wanted.items() if features not in name}
+    found += _numbers_alike(audit_numbers(bare), few, scale, "numbers without shares and flows")
     net: Any = stack((3, 5, 2), (0.3,), nn.ReLU)
-    light = lightning_callback(sample(5, 24, 3, 2), every=2, rates=())
+    head, data = net[3], sample(5, 24, 3, 2)
+    logged: list[dict[str, float]] = []
     net.log_dict = logged.append
-    for epoch in range(4):
-        light.on_train_epoch_end(SimpleNamespace(current_epoch=epoch), net)
-    found.append(compare(len(logged), "==", scale * 2, "every second epoch"))
     seen: list[dict[str, float]] = []
-    face = huggingface_callback(sample(5, 24, 3, 2), every=3, log=seen.append, rates=())
-    state = SimpleNamespace(epoch=0.0, global_step=7, log_history=[])
-    for epoch in range(1, 7):
-        state.epoch = float(epoch)
+    light = lightning_callback(data, every=2, rates=())
+    face = huggingface_callback(data, every=3, log=seen.append, rates=())
+    state = SimpleNamespace(epoch=0.0, global_step=0, log_history=[])
+    losses = []
+    for epoch in range(1, 7):  # a network that changes tells at which epochs it was looked at
+        with torch.no_grad():
+            head.weight *= 1.1
+            losses.append(float((net.eval()(data.inputs) - data.targets).square().sum(1).mean()))
+        light.on_train_epoch_end(SimpleNamespace(current_epoch=epoch - 1), net)
+        state.epoch, state.global_step = float(epoch), 10 * epoch
         face.on_epoch_end(None, state, None, net)
-    found.append(compare(len(seen), "==", scale * 2, "every third epoch"))
     key = "dropout/clean_loss"
-    found.append(
-        compare([seen[0][key], state.log_history[1][key]], "==", [scale * narrow.clean_loss] * 2, "what is logged")
-    )
+    for name, told, epochs in (("lightning", logged, (2, 4, 6)), ("hugging face", seen, (3, 6))):
+        told_losses = [numbers[key] for numbers in told]
+        found.append(compare(len(told), "==", scale * len(epochs), f"how often, {name}"))
+        found.append(compare(told_losses, "==", [scale * losses[epoch - 1] for epoch in epochs], f"epochs, {name}"))
+    found += _numbers_alike(logged[-1], audit_numbers(audit(net, data, rates=())), scale, "the last epoch")
+    for entry, numbers, epoch in zip(state.log_history, seen, (3, 6), strict=True):
+        found += _numbers_alike(entry, {"epoch": epoch, "step": 10 * epoch, **numbers}, scale, f"history, {epoch}")
     return found
+
+
+def _numbers_alike(told: dict[str, float], wanted: dict[str, float], scale: float, label: str) -> list[Comparison]:
+    """The same names, and a number under each."""
+    names = same(sorted(told), sorted(wanted), f"names, {label}")
+    return [
+        names,
+        compare([told.get(name, 0.0) for name in wanted], "==", scale * tensor(list(wanted.values())), label),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -85,11 +86,17 @@ def _deep(scale: float) -> list[Comparison]:
         parts = sub_penalties(model, data, law)
         found.append(compare(len(parts), "==", 3 * scale, f"orders, {name}"))
         found.append(compare(parts.sum(), "==", scale * wanted, f"all orders, {name}", 1e-11))
-        single = 0.0
-        for k in range(3):
-            laws = [one if j == k else Bernoulli(0.0, one.size) for j, one in enumerate(law.laws)]
-            single = single + float(penalty(model, data, Product(laws)))
-        found.append(compare(parts[0], "==", scale * single, f"one pivot, {name}", 1e-10))
+        whole: dict[tuple[int, ...], float] = {(): 0.0}
+        for some in [one for size in (1, 2, 3) for one in itertools.combinations(range(3), size)]:
+            laws = Product([one if j in some else Bernoulli(0.0, one.size) for j, one in enumerate(law.laws)])
+            masks = [(z, p) for each, chances in laws.atom_batches(99) for z, p in zip(each, chances, strict=True)]
+            whole[some] = sum(float(p * (loss_under(model, data, z) - clean)) for z, p in masks if p > 0)
+        for order in (1, 2, 3):
+            total = 0.0
+            for on in itertools.combinations(range(3), order):
+                parts_of = [some for some in whole if set(some) <= set(on)]
+                total += sum((-1) ** (order - len(some)) * whole[some] for some in parts_of)
+            found.append(compare(parts[order - 1], "==", scale * total, f"{order} pivots, {name}", 1e-10))
     deep = DeepLinear(weights)
     wide = Block(0.3, 4, 4)
     found += [
