@@ -24,7 +24,7 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import psd_root
 from droptics.masks import Bernoulli, Product
 from droptics.models import LastLayer, ReLUNet
-from droptics.norms import nuclear, path_norm
+from droptics.norms import path_norm
 from droptics.papers.instances import coin_masks, normal, sample, tensor
 from droptics.penalties import criterion, penalty
 
@@ -76,20 +76,37 @@ def _skewed(axis: Tensor) -> Tensor:
     return tensor(points)
 
 
-def isotropic_regularizer(symmetric: bool) -> list[Comparison]:
-    """E relu(v.x)^2 summed with ||u||^2 = 1/2 sum ||u||^2 ||v||^2 for isotropic x, if it is symmetric."""
+def _isotropic(seed: int, size: int) -> Tensor:
+    """Points of second moment I that come with both signs: random ones, whitened."""
+    points = normal(seed, size + 3, size)
+    points = points @ torch.linalg.inv(psd_root(points.mT @ points / len(points)))
+    return torch.cat([points, -points])
+
+
+def _paths(U: Tensor, V: Tensor) -> float:
+    """The sum over i0, i1, i2 of U(i2, i1)^2 V(i0, i1)^2, path by path."""
+    sizes = map(range, (len(V), U.shape[1], len(U)))
+    return sum(float(U[c, b]) ** 2 * float(V[a, b]) ** 2 for a, b, c in itertools.product(*sizes))
+
+
+def isotropic_regularizer(symmetric: bool, with_rate: bool = True) -> list[Comparison]:
+    """E relu(v.x)^2 summed with ||u||^2, times lam, = lam/2 sum U^2 V^2 for isotropic x, if it is symmetric.
+
+    Path by path; `with_rate` leaves lam out of what is stated.
+    """
     found = []
-    for seed in range(2):
-        U, V = normal(seed, 2, 4), normal(seed + 1, 3, 4)
-        axes = 3**0.5 * torch.eye(3, dtype=torch.float64)
-        points = torch.cat([axes, -axes]) if symmetric else _skewed(axes[0])
-        found.append(compare(points.mT @ points / len(points), "==", torch.eye(3, dtype=torch.float64), "isotropic"))
-        drop = 0.3
-        value = penalty(
-            ReLUNet([V.mT, U]), Sample(points, points[:, :2]), Product([Bernoulli(0.0, 3), Bernoulli(drop, 4)])
-        )
-        stated = 0.5 * drop / (1 - drop) * path_norm([V.mT, U], 2) ** 2
-        found.append(compare(value, "==", stated, "regularizer"))
+    for seed, (inputs, width, outputs, drop) in enumerate(((3, 4, 2, 0.3), (2, 1, 3, 0.8), (1, 5, 1, 0.1))):
+        U, V = normal(seed, outputs, width), normal(seed + 1, inputs, width)
+        points = _isotropic(seed, inputs) if symmetric else _skewed(torch.zeros(inputs))
+        C, lam = points.mT @ points / len(points), drop / (1 - drop)
+        found.append(compare(C, "==", torch.eye(inputs, dtype=torch.float64), "isotropic"))
+        law = Product([Bernoulli(0.0, inputs), Bernoulli(drop, width)])
+        value = penalty(ReLUNet([V.mT, U]), Sample(points, torch.zeros(len(points), outputs).double()), law)
+        direct = lam * (U.square().sum(0) * torch.relu(points @ V).square().mean(0)).sum()
+        found.append(compare(value, "==", direct, f"Proposition 5, width {width}"))
+        stated = 0.5 * (lam if with_rate else 1.0) * _paths(U, V)
+        found.append(compare(value, "==", stated, f"regularizer, width {width}"))
+        found.append(compare(path_norm([V.mT, U], 2) ** 2, "==", _paths(U, V), f"path norm, width {width}"))
     return found
 
 
@@ -142,17 +159,25 @@ def retained(limit: float) -> list[Comparison]:
 
 
 def symmetrized_moments(half: float) -> list[Comparison]:
-    """E relu(+-v.x)^2 = v^T C v / 2, without drawing signs."""
-    data = sample(3, 9, 4, 1)
-    net = ReLUNet([normal(1, 5, 4), normal(2, 1, 5)])
-    both = flows(net, symmetrize(data))
-    C = data.inputs.mT @ data.inputs / len(data)
-    V, u = net.weights[0], net.weights[1][0]
-    formula = u.abs() * (half * torch.einsum("ki,ij,kj->k", V, C, V)).sqrt()
-    return [
-        compare(formula, "==", both, "flows of both signs"),
-        compare(flows(net, data, symmetrized=True), "==", both, "library"),
-    ]
+    """E relu(+-v.x)^2 = half v^T C v, both signs listed, and the flows and the retentivity of the library.
+
+    Dependent inputs, one unit and one example among the instances.
+    """
+    found = []
+    flat = Sample(normal(5, 6, 1) @ normal(6, 1, 3), normal(7, 6, 1))
+    for seed, (data, width) in enumerate(((sample(3, 9, 4, 1), 5), (sample(5, 1, 2, 1), 1), (flat, 3))):
+        net = ReLUNet([normal(seed + 1, width, data.inputs.shape[1]), normal(seed + 2, 1, width)])
+        C = data.inputs.mT @ data.inputs / len(data)
+        V, u = net.weights[0], net.weights[1][0]
+        before = data.inputs @ V.mT
+        moment = (torch.relu(before).square() + torch.relu(-before).square()).mean(0) / 2
+        stated = half * torch.einsum("ki,ij,kj->k", V, C, V)
+        found.append(compare(stated, "==", moment, f"second moment, width {width}"))
+        flow = u.abs() * moment.sqrt()
+        found.append(compare(flows(net, symmetrize(data)), "==", flow, f"flows of both signs, width {width}"))
+        found.append(compare(flows(net, data, symmetrized=True), "==", flow, f"library, width {width}"))
+        found.append(compare(float(retentivity(symmetrize(data))), "==", half, f"beta, {len(data)} examples"))
+    return found
 
 
 def _capacity_data() -> list[Sample]:
@@ -224,6 +249,39 @@ def linear_class_inside(factor: float) -> list[Comparison]:
         value = (u.square() * hidden.square().mean(0)).sum()
         second = (data.inputs @ w).square().mean()
         found.append(compare(value, "==", factor / width * second, f"regularizer, width {width}", precision=1e-9))
+    return found
+
+
+def rademacher_of_class(constant: float) -> list[Comparison]:
+    """R_S(H_r) >= constant sqrt(d1 r) ||X||_{C+} / n, C of a law that the examples are drawn from, every sign pattern.
+
+    By the linear networks of H_r alone for even widths; the library's R_S, that of networks of any kind, is no less.
+    For one point of the law, seen twice, R_S(H_r) is sqrt(d1 r)/2, or 1/sqrt 2 times sqrt(d1 r) ||X||/n.
+    """
+    found = []
+    point = tensor([[1.0]])
+    once = measured_rademacher(Sample(point.repeat(2, 1), point.repeat(2, 1)), population=Sample(point, point))
+    found.append(compare(once, "==", 0.5, "one point"))
+    found.append(compare(once, ">=", constant * 2**0.5 / 2, "one point, from below"))
+    for seed, (n, width, r) in enumerate(((5, 2, 0.01), (4, 6, 1.3), (1, 4, 50.0), (6, 3, 0.7), (6, 1, 2.0))):
+        law = sample(seed, 7, 2, 1)
+        X = law.inputs[torch.randint(7, (n,), generator=torch.Generator().manual_seed(seed))]
+        C = law.inputs.mT @ law.inputs / 7
+        stated = constant * math.sqrt(width * r * float((torch.linalg.solve(C, X.mT).mT * X).sum())) / n
+        ours = measured_rademacher(Sample(X, X[:, :1]), alpha=math.sqrt(width * r), population=law)
+        found.append(compare(ours, ">=", stated, f"library, width {width}, r={r}"))
+        if width % 2:
+            continue
+        masks = Product([Bernoulli(0.0, 2), Bernoulli(0.5, width)])  # lam = 1: the regularizer without it
+        sides, total = tensor([1.0, -1.0]).repeat(width // 2), 0.0
+        for signs in itertools.product((1.0, -1.0), repeat=n):
+            w = torch.linalg.solve(C, tensor(signs) @ X)
+            w = w * (width * r / 2 / (w @ C @ w).clamp_min(1e-300)).sqrt()
+            net = ReLUNet([torch.outer(sides, w), 2 / width * sides[None]])
+            total += float(tensor(signs) @ net.outputs(X)[:, 0]) / n / 2**n
+        found.append(compare(penalty(net, law, masks), "==", r, f"regularizer of the last, width {width}"))
+        found.append(compare(total, ">=", stated, f"linear networks, width {width}, r={r}"))
+        found.append(compare(ours, ">=", total, f"library against linear networks, width {width}"))
     return found
 
 
@@ -357,27 +415,16 @@ def clipping(slope: float) -> list[Comparison]:
     return found
 
 
-def path_expression(scaled: bool) -> list[Comparison]:
-    """Expected regularizer (with lam) against 1/2 times the squared path norm, with or without lam."""
-    drop, U, V = 0.3, normal(1, 2, 4), normal(2, 3, 4)
-    axes = 3**0.5 * torch.eye(3, dtype=torch.float64)
-    points = torch.cat([axes, -axes])
-    lam = drop / (1 - drop)
-    value = penalty(ReLUNet([V.mT, U]), Sample(points, points[:, :2]), Product([Bernoulli(0.0, 3), Bernoulli(drop, 4)]))
-    stated = 0.5 * path_norm([V.mT, U], 2) ** 2 * (lam if scaled else 1.0)
-    return [compare(value, "==", stated, "expected regularizer")]
-
-
 def weighted_norm_is_rank(factor: float) -> list[Comparison]:
-    """||X||_{C+} = sqrt(n rank C) when C is the second moment of the same examples."""
+    """||X||_{C+} = sqrt(n rank C) when C is the second moment of the same examples; ranks known from how X is made."""
     found = []
-    for data in (sample(1, 9, 3, 1), Sample(normal(2, 8, 1) @ normal(3, 1, 4), normal(4, 8, 1))):
-        C = data.inputs.mT @ data.inputs / len(data)
+    for seed, (n, size, rank) in enumerate(((9, 3, 3), (8, 4, 1), (7, 5, 2), (2, 4, 2), (1, 3, 1))):
+        data = Sample(normal(seed, n, rank) @ normal(seed + 1, rank, size), normal(seed, n, 1))
+        C = data.inputs.mT @ data.inputs / n
         direct = torch.einsum("ni,ij,nj->", data.inputs, torch.linalg.pinv(C, rtol=1e-10), data.inputs).sqrt()
-        rank = int(torch.linalg.matrix_rank(C, rtol=1e-10))
-        found.append(compare(direct, "==", factor * math.sqrt(len(data) * rank), f"rank {rank}"))
-        found.append(compare(data_norm(data), "==", direct, "library"))
-        found.append(compare(nuclear(psd_root(C)), ">", 0.0, "C is not zero"))
+        stated = factor * math.sqrt(n * rank)
+        found.append(compare(direct, "==", stated, f"rank {rank}, n={n}"))
+        found.append(compare(data_norm(data), "==", stated, f"library, rank {rank}, n={n}"))
     return found
 
 
