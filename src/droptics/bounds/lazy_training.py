@@ -126,7 +126,7 @@ def lazy(  # parameters: the letters of the theorem, or data to read them from
 def active_units(
     width: Count, drop: DropRate, steps: Count, *, confidence: Probability = 0.95, printed: bool = False
 ) -> float:
-    """Units that are active in every visited sub-network, at most q m + sqrt(m ln(T/delta) / 2) with q = 1 - drop.
+    """The most active units of any visited sub-network: q m + sqrt(m ln(T/delta) / 2) with q = 1 - drop, at most m.
 
     Hoeffding and a union bound over the T steps; the thesis prints sqrt(2 m ln(T/delta)), twice as much.
     Cost: O(1). Claim: thesis-sec5.3-active.

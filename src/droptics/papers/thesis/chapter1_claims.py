@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -15,38 +16,51 @@ from droptics.equalization import gap_condition
 from droptics.evidence.claims import Claim, Comparison, compare
 from droptics.linalg import psd_root
 from droptics.masks import Bernoulli
+from droptics.models import DeepLinear, TwoLayerLinear
 from droptics.norms import path_norm
 from droptics.papers.instances import coin_masks, expected_error, moments, normal, second_moment, tensor, two_layer
 from droptics.papers.thesis import chapter3_checks, proof_checks
 from droptics.papers.thesis import survey_checks as survey
 from droptics.papers.thesis.errata import ERRATA
-from droptics.penalties import penalty
+from droptics.penalties import criterion, penalty
 
 SOURCE = "Mianjy thesis (Johns Hopkins), chapter 1"
 
 
-def all_paths(power: float, shift: float = 0.0) -> list[Comparison]:
-    """The l_p path norm against the sum over all paths."""
+def all_paths(shift: float = 0.0) -> list[Comparison]:
+    """The l_p path norm of the library at p + `shift`, and the product of matrices, against the sum over all paths."""
     found = []
-    for seed, sizes in enumerate(((3, 2, 4), (2, 3, 2, 2))):
+    cases = ((2.0, (3, 2, 4)), (1.0, (2, 3, 2, 2)), (3.0, (3, 2, 4)), (1.5, (2, 1, 3, 1)), (4.0, (5, 2)))
+    for seed, (power, sizes) in enumerate(cases):
         weights = chapter3_checks.network(seed, sizes)
-        stated = chapter3_checks.path_power(weights, power) ** (1 / power)
-        found.append(compare(path_norm(weights, power + shift), "==", stated, f"p={power}, sizes {sizes}"))
+        weights[0][0, 0] = 0.0
+        paths = chapter3_checks.path_power(weights, power)
+        flow = torch.ones(sizes[0], dtype=torch.float64)
+        for weight in weights:
+            flow = weight.abs() ** power @ flow
+        label = f"p={power}, sizes {sizes}"
+        found.append(compare(flow.sum(), "==", paths, f"product of matrices, {label}"))
+        found.append(compare(path_norm(weights, power + shift), "==", paths ** (1 / power), label))
     return found
 
 
-def unscaled(factor: bool) -> list[Comparison]:
-    """Dropout without division by theta at (W_1, W_2) = with it at (W_1, theta W_2)."""
+def unscaled(share: Callable[[float], float]) -> list[Comparison]:
+    """Dropout without division by theta at (W_1, W_2), mask by mask, = the library's with it at (W_1, share W_2)."""
     found = []
-    for seed, drop in ((1, 0.3), (2, 0.8)):
-        model, data = two_layer(seed, 3, 4, 4), moments(seed, 3, 4)
-
-        masks = list(coin_masks([drop] * 4))
-        weights = (1 - drop if factor else 1.0) * model.U
+    for seed, (drop, inputs, width, outputs) in enumerate(
+        ((0.3, 4, 4, 3), (0.8, 2, 5, 1), (0.05, 3, 1, 2), (0, 2, 2, 2))
+    ):
+        model, data = two_layer(seed, outputs, inputs, width), moments(seed, outputs, inputs)
+        masks = list(coin_masks([drop] * width))
         plain = expected_error(((model.U @ torch.diag(b) @ model.V.mT, c) for b, c in masks), data)
-        scaled = expected_error(((weights @ torch.diag(b / (1 - drop)) @ model.V.mT, c) for b, c in masks), data)
-        found.append(compare(scaled, "==", plain, f"drop={drop}"))
-    return found
+        other = TwoLayerLinear(share(1 - drop) * model.U, model.V)
+        found.append(compare(criterion(other, data, Bernoulli(drop, width)), "==", plain, f"drop={drop}"))
+    weights, drop = chapter3_checks.network(5, (3, 2, 3, 2)), 0.4
+    data, keep = moments(5, 2, 3), share(1 - drop)
+    raw = ((map_ * (1 - drop) ** 2, chance) for map_, chance in chapter3_checks.masked_maps(weights, drop))
+    deep = DeepLinear([weights[0], keep * weights[1], keep * weights[2]])
+    ours = criterion(deep, data, chapter3_checks.law(weights, drop))
+    return [*found, compare(ours, "==", expected_error(raw, data), "two hidden layers, every later layer")]
 
 
 def spectral_never_worse(count_outputs: bool, count_layers: bool = True) -> list[Comparison]:
@@ -154,18 +168,20 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec1.1",
         f"{SOURCE}, Section 1.1.1",
-        "The l_p path norm is 1^T |W_{k+1}|^p ... |W_1|^p 1, to the power 1/p.",
-        check=lambda: [*all_paths(2.0), *all_paths(1.0), *all_paths(3.0)],
-        control=partial(all_paths, 2.0, 0.5),
+        "The l_p path norm, the l_p norm of the vector of the products of weights along all paths, is 1^T |W_{k+1}|^p "
+        "... |W_1|^p 1 to the power 1/p, entry by entry |.|^p.",
+        check=all_paths,
+        control=partial(all_paths, 0.2),
         objects=("norms.path_norm",),
     ),
     Claim(
         "thesis-sec1.1-scaling",
         f"{SOURCE}, Section 1.1.1, dropout without the factor 1/theta",
-        "For linear networks unscaled dropout at (W_1, W_2) is scaled dropout at (W_1, theta W_2).",
-        check=partial(unscaled, True),
-        control=partial(unscaled, False),
-        objects=("data.Moments", "models.TwoLayerLinear"),
+        "For linear networks unscaled dropout at (W_1, W_2) is scaled dropout at (W_1, theta W_2), and so for more "
+        "layers, each but the first times theta.",
+        check=partial(unscaled, lambda keep: keep),
+        control=partial(unscaled, lambda keep: 0.95 * keep),
+        objects=("penalties.criterion", "models.TwoLayerLinear", "models.DeepLinear"),
     ),
     Claim(
         "thesis-eq1.3-comparison",

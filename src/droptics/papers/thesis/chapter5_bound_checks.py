@@ -71,12 +71,19 @@ def visited_slopes(losses: float, delta: float) -> float:
 
 
 def compression_constants(first: float, second: float) -> list[Comparison]:
-    """Factors of lam^2/(eta T) and of ln(1/delta)/T that the proof of Theorem 15 needs, from that fixed point."""
-    both = [2 * math.log(2) * visited_slopes(losses, 0.01) for losses in (0.0, 2.0)]
-    return [
-        compare(both[1] - both[0], "<=", first, "factor of lam^2/(eta T)", precision=1e-4),
-        compare(both[0] / math.log(100), "<=", second, "factor of ln(1/delta)/T", precision=1e-4),
-    ]
+    """Factors of lam^2/(eta T) and of ln(1/delta)/T that the proof of Theorem 15 needs, from that fixed point.
+
+    They are 4 ln 2/(3-e) and 2/(3-e): S = losses + ln(1/delta)/ln 2 + (e-2) S, the bound with R = 1/ln 2, V = S/ln 2.
+    """
+    found = []
+    for losses, delta in ((2.0, 0.01), (60.0, 0.3), (0.4, 1e-6)):
+        alone, both = (2 * math.log(2) * visited_slopes(part, delta) for part in (0.0, losses))
+        factor, other = 2 * (both - alone) / losses, alone / math.log(1 / delta)
+        found.append(compare(factor, "<=", first, "factor of lam^2/(eta T)"))
+        found.append(compare(other, "<=", second, "factor of ln(1/delta)/T"))
+        found.append(compare(factor, "==", 4 * math.log(2) / (3 - math.e), "4 ln 2/(3-e)"))
+        found.append(compare(other, "==", 2 / (3 - math.e), "2/(3-e)"))
+    return found
 
 
 def _setting(gamma: float, steps: int) -> tuple[float, int, float, float, float, float]:
