@@ -60,34 +60,50 @@ def dropout_steps(scale: Callable[[float], float]) -> list[Comparison]:
 
 
 def lazy_steps(base_two: bool) -> list[Comparison]:
-    """Algorithm 4 as `train_lazy` runs it: masks of 0 and 1, the printed step, the projection, the last scaling."""
+    """Algorithm 4 as `train_lazy` runs it: masks of 0 and 1, the printed step, the projection, the last scaling.
+
+    Each step is that of one of the examples, of either label, and over the steps every example has its turn. The start:
+    signs over sqrt m on top, standard normal rows, their moments within five standard errors.
+    """
     found = []
-    drop, width, eta, radius = 0.2, 40, 0.8, 1.5
-    x, y = nn.functional.normalize(normal(2, 3), dim=0), 1.0
-    start = lazy_start(3, width, seed=3)
-    run = train_lazy(
-        start, Sample(x[None], tensor([[y]])), drop, steps=6, step_size=eta, max_norm=radius, keep=range(7)
-    )
-    top, kept = start.weights[1][0], []
-    for before, after in itertools.pairwise(run.run.iterates):
-        assert isinstance(before.model, ReLUNet)
-        assert isinstance(after.model, ReLUNet)
-        assert before.multipliers is not None
-        W, b = before.model.weights[0], before.multipliers.flatten()[3:]
-        kept.append(b)
-        leaf = W.clone().requires_grad_(True)
-        loss = nn.functional.softplus(-y * (top * b * torch.relu(leaf @ x)).sum()) / math.log(2)
-        (slope,) = torch.autograd.grad(loss, leaf)
-        moved = W - eta * (math.log(2) if base_two else 1.0) * slope
-        moved = moved * (radius / moved.norm(dim=1, keepdim=True)).clamp_max(1)
-        found.append(compare(after.model.weights[0], "==", moved, "one step"))
-    coins = torch.cat(kept)
-    found.append(compare(coins * (coins - 1), "==", 0.0, "masks are 0 or 1"))
-    # 240 coins: 4.5 standard deviations around the keep probability
-    found.append(compare(coins.mean(), "==", 1 - drop, "share of kept units", precision=4.5 * (0.16 / 240) ** 0.5))
-    last = run.run.iterates[-1].model
-    assert isinstance(last, ReLUNet)
-    found.append(compare(run.model.weights[0], "==", (1 - drop) * last.weights[0], "scaled at the end"))
+    for seed, (drop, width, eta, radius, count) in enumerate(((0.2, 40, 0.8, 1.5, 3), (0.7, 25, 0.3, 2.2, 1))):
+        X, y = nn.functional.normalize(normal(seed + 2, count, 3), dim=1), tensor([1.0, -1.0, 1.0])[:count]
+        start = lazy_start(3, width, seed=seed + 3)
+        data = Sample(X, y[:, None])
+        run = train_lazy(start, data, drop, steps=20, step_size=eta, max_norm=radius, keep=range(21), seed=seed)
+        top, kept, used = start.weights[1][0], [], set()
+        for before, after in itertools.pairwise(run.run.iterates):
+            assert isinstance(before.model, ReLUNet)
+            assert isinstance(after.model, ReLUNet)
+            assert before.multipliers is not None
+            W, b = before.model.weights[0], before.multipliers.flatten()[3:]
+            kept.append(b)
+            steps = []
+            for x, label in zip(X, y, strict=True):
+                leaf = W.clone().requires_grad_(True)
+                loss = nn.functional.softplus(-label * (top * b * torch.relu(leaf @ x)).sum()) / math.log(2)
+                (slope,) = torch.autograd.grad(loss, leaf)
+                moved = W - eta * (math.log(2) if base_two else 1.0) * slope
+                steps.append(moved * (radius / moved.norm(dim=1, keepdim=True)).clamp_max(1))
+            reached = after.model.weights[0]
+            nearest = int((torch.stack(steps) - reached).abs().amax((1, 2)).argmin())
+            used.add(nearest)
+            found.append(compare(reached, "==", steps[nearest], "one step"))
+            found.append(compare(after.model.weights[1][0], "==", top, "the top layer stays"))
+        found.append(compare(len(used), "==", count, "examples that had a turn"))
+        coins = torch.cat(kept)
+        found.append(compare(coins * (coins - 1), "==", 0.0, "masks are 0 or 1"))
+        error = 4.5 * (drop * (1 - drop) / len(coins)) ** 0.5
+        found.append(compare(coins.mean(), "==", 1 - drop, "share of kept units", precision=error))
+        last = run.run.iterates[-1].model
+        assert isinstance(last, ReLUNet)
+        found.append(compare(run.model.weights[0], "==", (1 - drop) * last.weights[0], "scaled at the end"))
+        W, tops = lazy_start(5, 4000, seed=seed).weights
+        found.append(compare(tops.abs(), "==", 4000**-0.5, "signs over sqrt m"))
+        found.append(compare(tops.sign().mean(), "==", 0.0, "both signs", precision=5 / 4000**0.5))
+        found.append(compare(W.mean(0), "==", 0.0, "mean of the rows", precision=5 / 4000**0.5))
+        error = 5 * (2 / 4000) ** 0.5
+        found.append(compare(W.mT @ W / 4000, "==", torch.eye(5, dtype=torch.float64), "their spread", precision=error))
     return found
 
 

@@ -307,23 +307,26 @@ def intermediate_step(beta_factor: float) -> list[Comparison]:
 def attack_bound(beta_factor: float, share: float) -> list[Comparison]:
     """-l'(z*) <= share (-2 l'(z_atk) + 4 nu^2/(eta T)) wherever an attack is beta-effective, on random networks.
 
-    The weights are large enough for -l' to tell attacks apart, and T for the last term to be small.
+    The weights are large enough for -l' to tell attacks apart, and T for the last term to be small; slopes, widths, top
+    weights, radii and shares of the largest step vary. Attacks of full length have come to y f <= 0.
     """
     found = []
-    alpha, nu, m, size, T = 0.8, 0.7, 2, 4.0, 1500
     angles = torch.linspace(0, 2 * math.pi, 181, dtype=torch.float64)
     ring = torch.stack([angles.cos(), angles.sin()], 1)
-    ball = torch.cat([nu * r * ring for r in (0.25, 0.5, 0.75, 1.0)])
-    for seed in range(3):
-        W, a = normal(seed, m, 2), torch.sign(normal(seed + 1, m))
+    cases = [(0.8, 0.7, 2, 1.0, 4.0, 1.0, 1000)] * 3
+    cases += [(0.6, 0.5, 5, 0.4, 9.0, 0.5, 300), (1.0, 1.2, 1, 2.0, 3.0, 1.0, 300), (0.9, 0.3, 8, 0.5, 20.0, 1.0, 100)]
+    for seed, (alpha, nu, m, kappa, size, part, T) in enumerate(cases):
+        W, a = normal(seed, m, 2), kappa * torch.sign(normal(seed + 1, m))
         net, X, y = LeakyNet(size * W / W.norm(), a, alpha), normal(seed + 2, 60, 2), torch.sign(normal(seed + 3, 60))
+        ball = torch.cat([nu * r * ring for r in (0.25, 0.5, 0.75, 1.0)])
         least = (y[:, None] * net((X[:, None] + ball).reshape(-1, 2)).reshape(60, -1)).min(1).values
-        eta = 1 / (m * size**2)
+        eta = part / (kappa**2 * m * size**2)
         reached = y * net(reflected_pgd(net, X, y, nu, eta, T))
         right = 2 * torch.sigmoid(-reached) + 4 * nu**2 / (eta * T)
-        effective = least <= -beta_factor * nu * (1 - alpha) * math.sqrt(m) * size
-        left = torch.sigmoid(-least[effective])
-        found.append(compare(left, "<=", share * right[effective], f"the strongest attack on {len(left)} points"))
+        effective = least <= -beta_factor * nu * (1 - alpha) * kappa * math.sqrt(m) * size
+        left, label = torch.sigmoid(-least[effective]), f"{int(effective.sum())} points, slope {alpha}, m={m}"
+        found.append(compare(left, "<=", share * right[effective], f"the strongest attack on {label}"))
+        found.append(compare(reached[effective], "<=", 0.0, f"at rest, {label}", precision=0.0))
     return found
 
 

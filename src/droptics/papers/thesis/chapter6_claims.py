@@ -97,9 +97,10 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(checks.attack_bound, 2.0, 0.45),
         objects=("papers.thesis.leaky.LeakyNet", "papers.thesis.leaky.reflected_pgd"),
         note="The proof needs beta >= 4 nu (1-alpha) kappa sqrt m; with the printed 2, as checked here, the same "
-        "argument gives -4 l' and 8 nu^2/(eta T). The inequality itself was never seen violated: "
-        "the right side is at least twice the left when the attack is the strongest, so that the control takes 0.45 of "
-        "it.",
+        "argument gives -4 l' and 8 nu^2/(eta T). Where the attack comes to rest, y <grad f, delta* - "
+        "delta_atk> >= 0, it has y f <= 0 and the inequality holds with 2, since f is homogeneous; before that it was "
+        "never seen violated. The right side is at least twice the left when the attack is the strongest, so that the "
+        "control takes 0.45 of it.",
     ),
     Claim(
         "thesis-lem18-proof",

@@ -169,10 +169,11 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Theorem 16, the step",
         "T_tr steps suffice for every step size eta_tr <= 1/(m kappa^2 (R+nu)^2): L_beta <= 2 eps.",
         "slip",
-        check=partial(checks.small_step, 1e-4),
-        control=partial(checks.small_step, 1.0),
+        check=partial(checks.small_step, 0.002),
+        control=partial(checks.small_step, 0.004),
         objects=("papers.thesis.leaky.adversarial_sgd", "papers.thesis.leaky.beta_robust_error", "bounds.adversarial"),
         erratum=TRAINING["thm16-rate"],
+        note="T_tr is generous: here .002 of the largest step is too small, .004, the control, still does.",
     ),
     Claim(
         "thesis-misprints",
