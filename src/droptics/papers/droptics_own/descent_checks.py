@@ -15,7 +15,6 @@ from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear, Factorization, LastLayer, ReLUNet
 from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.instances import moments, normal, tensor, uniform
-from droptics.penalties import penalty, risk
 from droptics.training import (
     Adversarial,
     Dropout,
@@ -123,27 +122,40 @@ def trained_populations(scale: float) -> list[Comparison]:
     deep = DeepLinear([normal(1, 3, 4), normal(2, 3, 3), normal(3, 2, 3)])
     masks = Product([Bernoulli(tensor([0.1, 0.2, 0.4]), 3), Bernoulli(0.3, 3)])
     population = moments(4, 2, 4)
-    run = train(deep, population, Penalized(masks), steps=1, step_size=0.01, record=Recording(at=(0, 1)))
-    leaves = [weight.clone().requires_grad_() for weight in deep.weights]
     kept, chances = every_coin([0.1, 0.2, 0.4, 0.3, 0.3, 0.3])
-    total = tensor(0.0)
-    for mask, chance in zip(kept, chances, strict=True):
-        one_mask, two_mask = mask[:3] / (1 - tensor([0.1, 0.2, 0.4])), mask[3:] / 0.7
-        W = leaves[2] @ (two_mask[:, None] * (leaves[1] @ (one_mask[:, None] * leaves[0])))
-        total = total + chance * (
-            population.yy.trace() - 2 * (W * population.yx).sum() + ((W @ population.xx) * W).sum()
+    below, above = kept[:, :3] / (1 - tensor([0.1, 0.2, 0.4])), kept[:, 3:] / 0.7
+
+    def error(maps: Tensor) -> Tensor:
+        return population.yy.trace() + ((maps @ population.xx - 2 * population.yx) * maps).sum((-2, -1))
+
+    def whole(first: Tensor, second: Tensor, last: Tensor) -> Tensor:
+        return chances @ error((last * above[:, None]) @ (second * below[:, None]) @ first)
+
+    path = [[weight.detach() for weight in deep.weights]]
+    for _ in range(50):
+        leaves = [weight.clone().requires_grad_() for weight in path[-1]]
+        slopes = torch.autograd.grad(whole(*leaves), leaves)
+        path.append([leaf.detach() - scale * 2e-3 * slope for leaf, slope in zip(leaves, slopes, strict=True)])
+    values = [float(whole(*weights)) for weights in path]
+    for steps in (1, 3):
+        run = train(
+            deep, population, Penalized(masks), steps=steps, step_size=2e-3, record=Recording(at=range(steps + 1))
         )
-    slopes = torch.autograd.grad(total, leaves)
-    assert isinstance(run.model, DeepLinear)
-    for new, old, one_slope in zip(run.model.weights, leaves, slopes, strict=True):
-        found.append(compare(new, "==", old.detach() - scale * 0.01 * one_slope, "deep network on moments"))
-    found.append(compare(run.history["objective"][0], "==", scale * total.detach(), "its objective"))
-    found.append(compare(run.step_loss(1)[1], "==", run.history["objective"][0], "objective before a step"))
-    found.append(compare(run.final("penalty"), "==", penalty(run.model, population, masks).value, "last penalty"))
-    found.append(compare(run.final("risk"), "==", scale * risk(run.model, population), "last risk"))
-    gap = train(
-        deep, population, Penalized(masks), steps=50, step_size=1e-3, bound=0.9 * float(total.detach()), stop_gap=0.1
-    )
-    at = next(i for i, value in enumerate(gap.history["objective"]) if value <= total * 0.9 * 1.1)
-    found.append(compare(gap.steps, "==", scale * int(gap.history["step"][at]), "stopped at the gap"))
+        assert isinstance(run.model, DeepLinear)
+        for new, wanted in zip(run.model.weights, path[steps], strict=True):
+            found.append(compare(new, "==", wanted, f"weights after {steps} steps on moments"))
+        found.append(compare(run.history["objective"], "==", values[: steps + 1], f"objectives of {steps} steps"))
+        clean = [float(error(last @ second @ first)) for first, second, last in path[: steps + 1]]
+        found.append(compare(run.history["risk"], "==", clean, f"risks of {steps} steps"))
+        above_risk = [value - plain for value, plain in zip(values, clean, strict=False)]
+        found.append(compare(run.history["penalty"], "==", above_risk, f"penalties of {steps} steps"))
+        found.append(compare(run.step_loss(steps)[1], "==", values[steps - 1], f"objective before step {steps}"))
+    for share, gap in ((0.5, 0.6), (0.5, 0.3)):
+        bound = share * values[0]
+        found.append(compare(values[0], ">", (1 + gap) * bound, "does not stop at once"))
+        stopped = train(deep, population, Penalized(masks), steps=50, step_size=2e-3, bound=bound, stop_gap=gap)
+        looks = stopped.history["step"].tolist()
+        first = next(int(step) for step in looks if values[int(step)] <= (1 + gap) * bound)
+        found.append(compare(stopped.steps, "==", first, f"stopped at the gap {gap}"))
+        found.append(compare(looks[-1], "==", first, f"its last look, gap {gap}"))
     return found

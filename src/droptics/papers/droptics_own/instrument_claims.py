@@ -118,8 +118,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-searches",
         "droptics, on thesis-eq6.3",
-        "On affine classifiers every search fools exactly the examples whose least margin over the ball is negative, "
-        "and stays in the ball.",
+        "On affine classifiers steps along gradients, steps to the boundary (linf and l2), steps of signs and squares "
+        "(linf) fool exactly the examples whose least margin over the ball is negative, and stay in the ball.",
         check=partial(checks.searches, 1.0),
         control=partial(checks.searches, 1.5),
         objects=("attacks.Pgd", "attacks.Apgd", "attacks.Fab", "attacks.Square", "attacks.attack"),

@@ -229,23 +229,24 @@ def derivatives_of_losses(scale: float) -> list[Comparison]:
 def dropped_layers(scale: float) -> list[Comparison]:
     """Rates that blocks realize, by counting the blocks over each place; sums of explicit penalties over labels."""
     found = []
-    size, drop, block = 5, 0.2, 3
-    row = realized_rates((size,), (drop,), (block,))[0]
-    starts = {
-        "torchvision": range(size - block + 1),
-        "timm": range(-(block // 2), size - block // 2),
-        "dropblock": range(-(block // 2), size - block // 2),
-    }
-    for name, sides in starts.items():
-        inside = drop * size**2 / (block**2 * (size - block + 1) ** 2)
-        gamma = drop / block**2 if name == "dropblock" else inside
-        kept = [
-            (1 - gamma) ** sum(a <= i < a + block and b <= j < b + block for a in sides for b in sides)
-            for i in range(size)
-            for j in range(size)
-        ]
-        found.append(compare(getattr(row, name), "==", scale * (1 - np.mean(kept)), name))
-    found.append(compare(row.matched, "==", scale * drop, "matched"))
+    for size, drop, block in ((5, 0.2, 3), (8, 0.1, 7), (6, 0.3, 2), (9, 0.05, 1)):
+        row = realized_rates((size,), (drop,), (block,))[0]
+        starts = {
+            "torchvision": range(size - block + 1),
+            "timm": range(-(block // 2), size - block // 2),
+            "dropblock": range(-(block // 2), size - block // 2),
+        }
+        label = f"size {size}, drop {drop}, block {block}"
+        for name, sides in starts.items():
+            inside = drop * size**2 / (block**2 * (size - block + 1) ** 2)
+            gamma = drop / block**2 if name == "dropblock" else inside
+            kept = [
+                (1 - gamma) ** sum(a <= i < a + block and b <= j < b + block for a in sides for b in sides)
+                for i in range(size)
+                for j in range(size)
+            ]
+            found.append(compare(getattr(row, name), "==", scale * (1 - np.mean(kept)), f"{name}, {label}"))
+        found.append(compare(row.matched, "==", scale * drop, f"matched, {label}"))
     layer = DropBlock(0.3, 2, spatial=1, edges="centered")
     gamma = layer.seed_rate((4,))
     covers = [sum(a <= i < a + 2 for a in range(-1, 3)) for i in range(4)]

@@ -86,9 +86,9 @@ def compression_constants(first: float, second: float) -> list[Comparison]:
     return found
 
 
-def _setting(gamma: float, steps: int) -> tuple[float, int, float, float, float, float]:
-    """Margin, steps, rate ln 2, and lam, c and m by their own fixed point, 784 inputs."""
-    rate, m = math.log(2), 1.0
+def _setting(gamma: float, steps: int, rate: float = math.log(2)) -> tuple[float, int, float, float, float, float]:
+    """Margin, steps, rate (ln 2 is the largest), and lam, c and m by their own fixed point, 784 inputs."""
+    m = 1.0
     for _ in range(200):
         c = math.sqrt(784) + max(1 / (14 * gamma**2), 2 * math.sqrt(math.log(m))) + 1
         lam = 5 / gamma * math.log(2 * rate * steps)
@@ -119,20 +119,30 @@ def sharper(share: float) -> list[Comparison]:
     calculator's answer.
     """
     found = []
-    for gamma, steps, rate, lam, c, m in _settings():
-        competitor = float(loss(tensor(math.log(2 * rate * steps))))
+    others = [_setting(0.25, 10**6, 0.05), _setting(0.4, 10**4, 0.3), _setting(0.01, 10**9, 0.5)]
+    for gamma, steps, rate, lam, c, m in (*_settings(), *others):
+        competitor, label = float(loss(tensor(math.log(2 * rate * steps)))), f"margin {gamma}, rate {rate:.2g}"
         delta = 1 / (4 * rate * c * math.sqrt(m) * steps)
         whole = lam**2 / (rate * steps) + 2 * (competitor + delta * 2 * c * math.sqrt(m))
-        ours = lazy(margin=gamma, steps=steps, inputs=784, drop=0.0).value
-        found.append(compare(whole, "<=", share * ours, f"learning, margin {gamma}", precision=1e-12, scale=0.0))
-        found.append(compare(ours, "<=", 1.01 * whole, "and hardly more", precision=1e-12, scale=0.0))
+        ours = lazy(margin=gamma, steps=steps, inputs=784, drop=0.0, step_size=rate).value
+        found.append(compare(whole, "<=", share * ours, f"learning, {label}", precision=1e-12, scale=0.0))
+        found.append(compare(ours, "<=", 1.01 * whole, f"and hardly more, {label}", precision=1e-12, scale=0.0))
         stated = share * (lam**2 + 2.45) / (rate * steps)
-        found.append(compare(whole, "<=", stated, f"stated, margin {gamma}", precision=1e-12, scale=0.0))
-        slopes = visited_slopes(lam**2 / rate + 2 * steps * competitor, 0.05 - delta)
-        ours = lazy(margin=gamma, steps=steps, inputs=784, drop=0.0, compression=True).value
-        mean = 2 * math.log(2) * slopes / steps
-        found.append(compare(mean, "<=", share * ours, f"compression, margin {gamma}", precision=1e-12, scale=0.0))
-        stated = share * (4.93 * (lam**2 + 1.45) / rate + 7.10 * math.log(1 / (0.05 - delta))) / steps
-        found.append(compare(mean, "<=", stated, f"stated compression, margin {gamma}", precision=1e-12, scale=0.0))
-        found.append(compare(ours, "<=", 1.01 * mean, "and hardly more", precision=1e-12, scale=0.0))
+        found.append(compare(whole, "<=", stated, f"stated, {label}", precision=1e-12, scale=0.0))
+        found.append(compare(ours, "<=", stated, f"the calculator as stated, {label}", precision=1e-12, scale=0.0))
+        losses, failure = lam**2 / rate + 2 * steps * competitor, 0.05 - delta
+        slopes = visited_slopes(losses, failure)
+        # S = losses + R ln(1/delta) + (e - 2) (S / ln 2) / R with R = 1 / ln 2
+        solved = (losses + math.log(1 / failure) / math.log(2)) / (3 - math.e)
+        found.append(compare(slopes, "==", solved, f"the fixed point, {label}"))
+        ours = lazy(margin=gamma, steps=steps, inputs=784, drop=0.0, step_size=rate, compression=True).value
+        mean = 2 * math.log(2) * solved / steps
+        found.append(compare(mean, "<=", share * ours, f"compression, {label}", precision=1e-12, scale=0.0))
+        stated = share * (4.93 * (lam**2 + 1.45) / rate + 7.10 * math.log(1 / failure)) / steps
+        found.append(compare(mean, "<=", stated, f"stated compression, {label}", precision=1e-12, scale=0.0))
+        found.append(compare(ours, "<=", 1.01 * mean, f"and hardly more, {label}", precision=1e-12, scale=0.0))
+    for variance, largest, failure in ((3.0, 0.7, 0.05), (0.0, 2.0, 0.3), (1e4, 5.0, 1e-3)):
+        told = martingale(variance, largest, confidence=1 - failure)
+        wanted = largest * math.log(1 / failure) + (math.e - 2) * variance / largest
+        found.append(compare(told, "==", wanted, f"deviation of a martingale, {variance}, {largest}"))
     return found
