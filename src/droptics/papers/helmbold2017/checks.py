@@ -48,17 +48,22 @@ def random_net(seed: int, sizes: Sequence[int], positive: bool = False) -> ReLUN
 
 
 def worked_example(printed: float) -> list[Comparison]:
-    """Criterion 54, risk 64 at drop 1/2; the closed form at other rates; the exact routine against all masks."""
-    model, sample = networks.worked_example()
+    """Criterion 54, risk 64 at drop 1/2; the closed form at other rates; all masks written out."""
+    ones = torch.ones(2, 2, dtype=torch.float64)
+    model, sample = ReLUNet([ones, ones[:1]]), Sample(tensor([[1.0, -1.0]]), tensor([[8.0]]))
+    terms = (8 - 8) ** 2 / 16 + 2 * (4 - 8) ** 2 / 16 + 13 * (0 - 8) ** 2 / 16
     found = [
         compare(exact(model, sample), "==", printed, "criterion"),
+        compare(by_masks(model, sample, 0.5), "==", terms, "all 16 masks"),
+        compare(criterion(model, sample, Bernoulli(0.5, 4), Enumerate()), "==", terms, "masks of the library"),
         compare(risk(model, sample), "==", 64.0, "risk"),
+        compare(penalty(model, sample, Bernoulli(0.5, 4)), "==", printed - 64, "penalty"),
     ]
     for drop in (0.1, 0.3, 0.7, 0.9):
         value = penalty(model, sample, Bernoulli(drop, 4))
-        found.append(compare(value, "==", networks.worked_penalty(drop), f"penalty at {drop}"))
-    listed = criterion(model, sample, Bernoulli(0.5, 4), Enumerate())
-    return [*found, compare(listed, "==", 54.0, "all 16 masks")]
+        found.append(compare(value, "==", by_masks(model, sample, drop) - 64, f"penalty at {drop}"))
+        found.append(compare(networks.worked_penalty(drop), "==", value, f"closed form at {drop}"))
+    return found
 
 
 def mixture(share: float) -> list[Comparison]:
@@ -150,18 +155,24 @@ def rescaled_labels(power: int) -> list[Comparison]:
     return found
 
 
-def first_one(index: Callable[[int], int]) -> list[Comparison]:
-    """On every 0/1 input but zero the first hidden layer sums to n/K, and one node of each gadget fires."""
+def first_one(later: float) -> list[Comparison]:
+    """On every 0/1 input but zero the first hidden layer sums to n/K, and one node of each gadget fires.
+
+    Node i of a gadget has weight 1 on input i, -1 on those before it and `later` on those after it, that is none.
+    """
     found = []
-    for K, n in ((4, 4), (3, 6), (2, 8)):
-        layer = networks.gadget_network(K, n, 2).weights[0]
-        rows = torch.stack([layer[i - i % K + index(i % K)] for i in range(n)])
+    for K, n in ((4, 4), (3, 6), (2, 8), (1, 3), (5, 5)):
+        gadget = [[-1.0] * i + [1.0] + [later] * (K - i - 1) for i in range(K)]
+        rows = tensor(gadget * (n // K))
         net = ReLUNet([rows, torch.ones(1, n, dtype=torch.float64)])
         for bits in itertools.product((0.0, 1.0), repeat=K):
             x = tensor([bits])
             found.append(compare(net.outputs(x), "==", n / K * any(bits), f"sum at {bits}, n={n}"))
-            largest = torch.relu(x @ rows.mT).reshape(-1, K).amax(1)
-            found.append(compare(largest, "==", float(any(bits)), f"largest of each gadget at {bits}, n={n}"))
+            fired = torch.relu(x @ rows.mT).reshape(-1, K)
+            wanted = tensor([float(bit and not any(bits[:i])) for i, bit in enumerate(bits)])
+            found.append(compare(fired, "==", wanted, f"nodes of each gadget at {bits}, n={n}"))
+        built = networks.gadget_network(K, n, 2).weights[0]
+        found.append(compare(built, "==", rows, f"weights of the network, K={K} n={n}"))
     return found
 
 
@@ -193,19 +204,34 @@ def zero_embeddings(ones: int) -> list[Comparison]:
     return found
 
 
-CASES = ((2, 2, 2), (3, 6, 2), (2, 4, 3))
+CASES = ((2, 2, 2), (3, 6, 2), (2, 4, 3), (1, 2, 2), (2, 2, 4))
 
 
 def gadget_value(power: int, cases: Sequence[tuple[int, int, int]] = CASES) -> list[Comparison]:
-    """J_D of the gadget network on P_(1,1) with output weights c K^(power-1) against 1/2 (1 - (1-q^K)/D)."""
+    """J_D of the gadget network on P_(1,1) with output weights K^(power-1) times the best, c = pK/(n^(d-1) D).
+
+    Against (1 - (1-q^K)/D)/2, and at weights nearby it is more. Small ones by all masks.
+    """
     found = []
     for K, n, d in cases:
+        gadget = [[-1.0] * i + [1.0] + [0.0] * (K - i - 1) for i in range(K)]
+        ones, data = torch.ones(n, n, dtype=torch.float64), networks.two_points(torch.ones(K))
         for drop in (0.5, 0.3):
-            model = networks.gadget_network(K, n, d, drop)
-            head = K ** (power - 1) * model.weights[-1]
-            scaled = ReLUNet([*model.weights[:-1], head], model.biases)
-            value = exact(scaled, networks.two_points(torch.ones(K)), drop)
-            found.append(compare(value, "==", networks.gadget_criterion(K, n, d, drop), f"K={K} n={n} d={d} q={drop}"))
+            odds, label = drop / (1 - drop), f"K={K} n={n} d={d} q={drop}"
+            noise = (1 + odds * K / n) * (1 + odds / n) ** (d - 2)
+            stated = (1 - (1 - drop**K) / noise) / 2
+            head = (1 - drop) * K**power / (n ** (d - 1) * noise)
+            nets = [
+                ReLUNet([tensor(gadget * (n // K)), *[ones] * (d - 2), f * head * ones[:1]]) for f in (1.0, 0.9, 1.1)
+            ]
+            value, *others = (exact(net, data, drop) for net in nets)
+            found.append(compare(value, "==", stated, label))
+            found += [compare(other, ">", stated, f"other output weights, {label}") for other in others]
+            if nets[0].units <= 6:
+                found.append(compare(value, "==", by_masks(nets[0], data, drop), f"all masks, {label}"))
+            found.append(compare(networks.gadget_criterion(K, n, d, drop), "==", stated, f"formula, {label}"))
+            built = networks.gadget_network(K, n, d, drop).weights[-1]
+            found.append(compare(built, "==", (1 - drop) * K / (n ** (d - 1) * noise), f"weights, {label}"))
     return found
 
 
@@ -314,16 +340,31 @@ def convex_in_count(positive: bool) -> list[Comparison]:
 
 
 def growth(bound: Callable[[int], float]) -> list[Comparison]:
-    """Criterion of the equal-weights network against y^2 bound(K), and its exact formula."""
+    """Criterion of the equal-weights network against y^2 bound(K), at drop 1/2, and its exact formula at any.
+
+    Under masks the output is y times the product of the kept shares of every layer over p: two moments of binomial
+    numbers. Small networks by the library and by all masks. Labels up to the largest, and zero.
+    """
     found = []
-    for K, n, d, y in ((4, 12, 2, 3.0), (2, 4, 3, 2.0), (3, 2, 2, 1.5)):
-        value = networks.growth_criterion(K, n, d, y)
-        if (K + n * (d - 1)) <= 12:
-            model = networks.growth_network(K, n, d, y)
-            direct = exact(model, networks.one_point(torch.ones(K), y))
-            found.append(compare(direct, "==", value, f"exact, K={K} n={n} d={d}"))
-            found.append(compare(risk(model, networks.one_point(torch.ones(K), y)), "==", 0.0, "risk"))
-        found.append(compare(value, ">=", y**2 * bound(K), f"bound, K={K} n={n} d={d}"))
+    cases = ((4, 12, 2, 3.0), (2, 4, 3, 32.0), (3, 2, 2, 1.5), (4, 400, 2, 7.0), (2, 2, 3, 0.0), (1, 3, 2, 0.2))
+    for (K, n, d, y), drop in itertools.product(cases, (0.5, 0.3)):
+        label, data = f"K={K} n={n} d={d} q={drop}", networks.one_point(torch.ones(K), y)
+        moment = 1.0
+        for size in (K, *[n] * (d - 1)):
+            chances = [math.comb(size, k) * (1 - drop) ** k * drop ** (size - k) for k in range(size + 1)]
+            moment *= sum(chance * (k / (size * (1 - drop))) ** 2 for k, chance in enumerate(chances))
+        value = y**2 * (moment - 1)
+        found.append(compare(networks.growth_criterion(K, n, d, y, drop), "==", value, f"formula, {label}"))
+        model = networks.growth_network(K, n, d, y)
+        weight = (y / (K * n ** (d - 1))) ** (1 / d)
+        found += [compare(layer, "==", weight, f"weights, {label}") for layer in model.weights]
+        found.append(compare(risk(model, data), "==", 0.0, f"risk, {label}", scale=y**2 + 1))
+        if K + n * (d - 1) <= 12:
+            found.append(compare(exact(model, data, drop), "==", value, f"library, {label}"))
+        if K + n * (d - 1) <= 6:
+            found.append(compare(by_masks(model, data, drop), "==", value, f"all masks, {label}"))
+        if drop == 0.5:
+            found.append(compare(value, ">=", y**2 * bound(K), f"bound, {label}"))
     return found
 
 
@@ -350,37 +391,68 @@ def negative_penalties(sign: float) -> list[Comparison]:
     for name, model, sample, value in networks.negative_examples():
         ours = penalty(model, sample, Bernoulli(0.5, model.units))
         found.append(compare(ours, "==", sign * value, f"negative {name}"))
+        found.append(compare(ours, "<", 0.0, f"below zero, negative {name}"))
+        masked = by_masks(model, sample, 0.5) - by_masks(model, sample, 0.0)
+        found.append(compare(ours, "==", masked, f"all masks, negative {name}"))
     return found
 
 
 def output_signs_alone(inputs_positive: bool) -> list[Comparison]:
-    """Only output parameters negative: the penalty is never negative (hidden units stay linear)."""
+    """Nothing negative, or output parameters alone: the penalty is never negative, since hidden units stay linear.
+
+    Then it is the variance of the output over masks, here written out; one and two hidden layers, three rates.
+    """
     found = []
-    for seed in range(40):
-        first = normal(seed, 3, 2).abs()
-        bias = normal(seed + 1, 3).abs()
-        x = normal(seed + 2, 2).abs() if inputs_positive else normal(seed + 2, 2)
-        model = ReLUNet([first, normal(seed + 3, 1, 3)], [bias, normal(seed + 4, 1)])
-        value = penalty(model, networks.one_point(x, 5 * float(normal(seed + 5, 1))), Bernoulli(0.5, 5))
-        found.append(compare(value, ">=", 0.0, "penalty"))
+    for seed, sizes in itertools.product(range(15), ((2, 3, 1), (2, 2, 2, 1))):
+        net = random_net(seed, sizes, True)
+        signs = 1.0 if seed % 3 == 0 else -1.0 if seed % 3 == 1 else normal(seed, 1, sizes[-2]).sign()
+        biases = [bias.abs() for bias in net.biases[:-1]]
+        model = ReLUNet([*net.weights[:-1], signs * net.weights[-1]], [*biases, net.biases[-1]])
+        x, drop = normal(seed + 2, sizes[0]), (0.5, 0.2, 0.8)[seed % 5 % 3]
+        data = networks.one_point(x.abs() if inputs_positive else x, 5 * float(normal(seed + 5, 1)))
+        value, label = penalty(model, data, Bernoulli(drop, model.units)), f"sizes {sizes}, drop {drop}, seed {seed}"
+        found.append(compare(value, ">=", 0.0, f"penalty, {label}"))
+        if seed < 4:
+            masked = by_masks(model, data, drop) - by_masks(model, data, 0.0)
+            found.append(compare(value, "==", masked, f"all masks, {label}"))
     return found
 
 
 def label_dependence(slope: float) -> list[Comparison]:
-    """Penalty as a function of the label: linear with slope -4 q for x = (1,-2)."""
+    """Penalty as a function of the label: linear with slope -4 q for x = (1, -2), all weights one; over all masks."""
     found = []
-    for drop in (0.2, 0.5, 0.8):
+    ones = torch.ones(2, 2, dtype=torch.float64)
+    model = ReLUNet([ones, ones[:1]])
+    for drop in (0.01, 0.2, 0.5, 0.8, 0.99):
         values = []
-        for y in (0.0, 1.0, 8.0):
-            model, sample = networks.label_example(y)
+        for y in (0.0, 1.0, 8.0, -3.0):
+            sample, label = Sample(tensor([[1.0, -2.0]]), tensor([[y]])), f"q={drop}, y={y}"
             values.append(float(penalty(model, sample, Bernoulli(drop, 4))))
-            found.append(compare(values[-1], "==", networks.worked_penalty(drop, y), f"q={drop}, y={y}"))
-        found.append(compare(values[1] - values[0], "==", slope * drop, f"slope at q={drop}"))
+            masked = by_masks(model, sample, drop) - y**2
+            found.append(compare(values[-1], "==", masked, f"all masks, {label}"))
+            found.append(compare(networks.worked_penalty(drop, y), "==", values[-1], f"closed form, {label}"))
+            found.append(compare(values[-1] - values[0], "==", slope * drop * y, f"change from y=0, {label}"))
     return found
 
 
 def not_monotone(drops: tuple[float, float, float]) -> list[Comparison]:
-    """Penalty of the worked example at drop .3, .5, .7: it falls and rises again."""
+    """Penalty of the worked example at three rates: it falls and rises again; so do those of many random networks.
+
+    Of 60 networks in general position, all masks written out, a fifth or more have penalties that rise and fall.
+    """
     model, sample = networks.worked_example()
     low, middle, high = (float(penalty(model, sample, Bernoulli(drop, 4))) for drop in drops)
-    return [compare(middle, "<", low, "falls first"), compare(high, ">", middle, "and rises")]
+    found = [compare(middle, "<", low, "falls first"), compare(high, ">", middle, "and rises")]
+    for drop, value in zip(drops, (low, middle, high), strict=True):
+        masked = by_masks(model, sample, drop) - by_masks(model, sample, 0.0)
+        found.append(compare(value, "==", masked, f"all masks, drop {drop}"))
+    masks, rates, turns = torch.cartesian_prod(*[tensor([0.0, 1.0])] * 4), torch.linspace(0.05, 0.95, 19).double(), 0
+    chances = ((1 - rates[:, None, None]) * masks + rates[:, None, None] * (1 - masks)).prod(-1)
+    scaled = masks / (1 - rates[:, None, None])
+    for seed in range(60):
+        net, x, y = random_net(seed, (2, 2, 1)), normal(seed + 50, 2), 3 * float(normal(seed + 60, 1))
+        sent = torch.relu((x * scaled[..., :2]) @ net.weights[0].mT + net.biases[0]) * scaled[..., 2:]
+        losses = (sent @ net.weights[1][0] + net.biases[1] - y).square()
+        slopes = (chances * losses).sum(-1).diff()
+        turns += bool((slopes > 1e-6).any() and (slopes < -1e-6).any())
+    return [*found, compare(turns, ">=", 12, "networks whose penalty rises and falls, of 60")]

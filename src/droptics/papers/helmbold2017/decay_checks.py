@@ -44,15 +44,27 @@ def l2_criterion(net: Net, x: Tensor, strength: float) -> Tensor:
 
 
 @cache
-def decay_optimum(width: int = 2, strength: float = STRENGTH, scale: float = 1.0) -> Net:
-    """The network of least J_2 for x = scale INPUT that L-BFGS finds from many starts."""
-    x = scale * tensor(INPUT)
+def decay_optimum(
+    width: int = 2, strength: float = STRENGTH, scale: float = 1.0, given: tuple[float, ...] = INPUT
+) -> Net:
+    """The network of least J_2 for x = scale times an input that L-BFGS finds from many starts."""
+    x = scale * tensor(given)
 
     def objective(V: Tensor, a: Tensor, w: Tensor, b: Tensor) -> Tensor:
         return l2_criterion((V, a, w, b[0]), x, strength)
 
-    _, (V, a, w, b) = descend(objective, [(width, 3), (width,), (width,), (1,)], starts=6, seed=3)
+    _, (V, a, w, b) = descend(objective, [(width, len(x)), (width,), (width,), (1,)], starts=6, seed=3)
     return V, a, w, b[0]
+
+
+def decay_optima() -> list[tuple[str, Tensor, float, Net]]:
+    """Optima of several widths, strengths and inputs, with their label, x and strength."""
+    cases = [(1, STRENGTH, 1.0, INPUT), (2, 0.1, 1.0, INPUT), (2, STRENGTH, 1.0, INPUT), (2, STRENGTH, 2.0, INPUT)]
+    found = []
+    for width, strength, scale, given in [*cases, (3, 0.2, 1.0, (0.8, 1.1))]:
+        label = f"width {width}, lam {strength}, ||x||={scale * tensor(given).norm():.2f}"
+        found.append((label, scale * tensor(given), strength, decay_optimum(width, strength, scale, given)))
+    return found
 
 
 def turned(net: Net, x: Tensor) -> Net:
@@ -150,79 +162,147 @@ def needless_node(side: float) -> list[Comparison]:
 
 
 def output_bias(share: float) -> list[Comparison]:
-    """Lemma 26: with every node zero at 0 the bias is `share` times one minus the activation; (11) follows."""
-    x, found = tensor(INPUT), []
-    for strength in (0.1, STRENGTH):
-        net = turned(decay_optimum(2, strength), x)
-        found.append(compare(net[3], "==", share * (1 - net[2] @ (net[0] @ x)), f"bias, strength {strength}", 1e-4))
+    """Lemma 26: with every node zero at 0 the bias is `share` times one minus the activation; (10) and (11) follow.
+
+    At optima, and for any weights into nodes without bias: there J_2 is a parabola in b, least at that bias.
+    """
+    found = []
+    for label, x, strength, best in decay_optima():
+        V, _, w, b = net = turned(best, x)
+        found.append(compare(b, "==", share * (1 - w @ (V @ x)), f"bias, {label}", 1e-4))
         both = output(net, x) + output(net, torch.zeros_like(x))
-        found.append(compare(both, "==", 1.0, f"outputs at 0 and x, strength {strength}", 1e-4))
+        found.append(compare(both, "==", 1.0, f"outputs at 0 and x, {label}", 1e-4))
+        for seed in range(3):
+            V, w = normal(seed, 4, len(x)), normal(seed + 9, 4)
+            V = V * (V @ x).sign()[:, None]
+            low, middle, high = (l2_criterion((V, 0 * w, w, tensor(b)), x, strength) for b in (-1.0, 0.0, 1.0))
+            vertex = (low - high) / (2 * (low - 2 * middle + high))
+            found.append(compare(vertex, "==", share * (1 - w @ (V @ x)), f"best bias of any weights, {label}", 1e-8))
+            at = normal(seed + 5, len(x))
+            linear = 0.5 + w @ (V @ (at - x / 2))
+            found.append(compare(w @ (V @ at) + vertex, "==", linear, f"(10), {label}", 1e-8))
     return found
 
 
 def along_input(tilt: float) -> list[Comparison]:
-    """Lemma 27: the weights into every used node lie along x, or along x turned by `tilt`."""
-    x = tensor(INPUT)
-    net = decay_optimum()
-    V, axis = net[0][net[2].abs() > 1e-4], x + tilt * x.roll(1)
-    return [compare(V, "==", (V @ axis / (axis @ axis))[:, None] * axis, "v along x", 1e-4)]
+    """Lemma 27: the weights into every node lie along x, or along x turned by `tilt`; unused nodes have none.
 
-
-def output_level(limit: float) -> list[Comparison]:
-    """Lemma 28: the output at x is at most `limit`; the weaker the decay, the nearer to one."""
-    x = tensor(INPUT)
-    return [
-        compare(output(decay_optimum(2, strength), x), "<=", limit, f"output at x, strength {strength}", 1e-6)
-        for strength in (0.02, STRENGTH, 2.0)
-    ]
-
-
-def largest_output(share: float) -> list[Comparison]:
-    """Lemma 29: networks of the form (10) with the squared weights of the optimum have no larger output at x."""
-    x = tensor(INPUT)
-    net = turned(decay_optimum(), x)
-    size, best = squares(net), output(net, x)
-    directions = [(normal(seed, 2, 3), normal(seed + 50, 2)) for seed in range(20)]
-    directions.append((torch.outer(tensor([1.0, 2.0]), x / x.norm()), tensor([1.0, 2.0])))
+    For any weights their projections on x have the same outputs at 0 and x and fewer squares.
+    """
     found = []
-    for V, w in directions:
-        reached = 0.5 + size / (V.square().sum() + w.square().sum()) * (w @ (V @ x)) / 2
-        found.append(compare(reached, "<=", 0.5 + share * (best - 0.5), "output at x", 1e-4))
+    for label, x, _, optimum in decay_optima():
+        axis = x + tilt * x.roll(1)
+
+        def projected(V: Tensor, axis: Tensor = axis) -> Tensor:
+            return (V @ axis / (axis @ axis))[:, None] * axis
+
+        found.append(compare(optimum[0], "==", projected(optimum[0]), f"v along x, {label}", 1e-4))
+        V, a = normal(3, *optimum[0].shape), normal(4, len(optimum[1]))
+        given, other = (V, a, *optimum[2:]), (projected(V), a, *optimum[2:])
+        for at in (x, 0 * x):
+            found.append(compare(output(other, at), "==", output(given, at), f"output of any weights, {label}"))
+        found.append(compare(squares(other), "<", squares(given), f"their squares, {label}"))
     return found
 
 
-def contributions(power: float) -> list[Comparison]:
-    """Definitions 30 and 31: with v_j = alpha_j x node j is alpha_j x.x at x; what the nodes add to output and J_2.
+def output_level(limit: float) -> list[Comparison]:
+    """Lemma 28: the output at x is at most `limit`; it is 1 - lam/||x||, and 1/2 where the decay is too strong.
 
-    Node j adds w_j alpha_j x.x to the activation and lam/2 (w_j^2 + alpha_j^2 (x.x)^power) to the penalty.
+    Networks of the form (10) with more have less risk and fewer squares after their output weights are scaled down.
     """
-    x = tensor(INPUT)
-    net = turned(decay_optimum(), x)
-    V, _, w, b = net
-    energy = x @ x
-    alphas = V @ x / energy
-    return [
-        compare(hidden(net, x), "==", alphas * energy, "node at x", 1e-6),
-        compare((w * alphas).sum() * energy, "==", output(net, x) - b, "activation", 1e-6),
-        compare((w.square() + alphas.square() * energy**power).sum(), "==", squares(net), "squared weights", 1e-4),
+    found = []
+    strong = [
+        ("no weights", tensor(INPUT), 2.0, decay_optimum(2, 2.0)),
+        ("weak", tensor(INPUT), 0.02, decay_optimum(2, 0.02)),
     ]
+    for label, x, strength, net in [*decay_optima(), *strong]:
+        reached = output(net, x)
+        found.append(compare(reached, "<=", limit, f"output at x, {label}", 1e-6))
+        stated = max(0.5, 1 - strength / float(x.norm()))
+        found.append(compare(reached, "==", stated, f"its value, {label}", 1e-4))
+        V, w = normal(1, 3, len(x)).abs() * x.sign(), 2 / x.norm() * normal(2, 3).abs()
+        w = w * max(1.0, 1.5 / float(w @ (V @ x)))  # an output of 1/2 + 3/4 or more at x
+        criteria = []
+        for size in (w, w / (w @ (V @ x))):
+            linear: Net = (V, 0 * w, size, (1 - size @ (V @ x)) / 2)
+            criteria.append((output(linear, x), l2_criterion(linear, x, 0.0), squares(linear)))
+        found.append(compare(criteria[0][0], ">", 1.0, f"output above one, {label}"))
+        for name, more, less in zip(("risk", "squares"), criteria[0][1:], criteria[1][1:], strict=True):
+            found.append(compare(less, "<", more, f"{name} after scaling down, {label}"))
+    return found
+
+
+def largest_output(share: float) -> list[Comparison]:
+    """Lemma 29: networks of the form (10) with the squared weights of the optimum have no larger output at x.
+
+    Their output less 1/2 is half of the quadratic form w^T V x in all weights, whose largest eigenvalue tells the most
+    that these squares allow.
+    """
+    found = []
+    for label, x, _, optimum in decay_optima():
+        net = turned(optimum, x)
+        size, best, width = squares(net), output(net, x), len(net[2])
+        across = torch.kron(torch.eye(width, dtype=torch.float64), x[None])
+        form = torch.block_diag(
+            torch.zeros(width * len(x), width * len(x)).double(), torch.zeros(width, width).double()
+        )
+        form[: width * len(x), width * len(x) :] = across.mT / 2
+        form[width * len(x) :, : width * len(x)] = across / 2
+        most = torch.linalg.eigvalsh(form)[-1] * size / 2
+        found.append(compare(0.5 + share * most, "==", best, f"largest output at x, {label}", 1e-4))
+        for seed in range(5):
+            V, w = normal(seed, width, len(x)), normal(seed + 50, width)
+            reached = 0.5 + size / (V.square().sum() + w.square().sum()) * (w @ (V @ x)) / 2
+            found.append(compare(reached, "<=", best, f"any weights, {label}", 1e-4))
+    return found
+
+
+def contributions(scale: float, power: float) -> list[Comparison]:
+    """Definitions 30 and 31: v_j = alpha_j x, node j is alpha_j x.x at x; what the nodes add to output and J_2.
+
+    Node j adds w_j alpha_j x.x to the activation and lam/2 (w_j^2 + alpha_j^2 (x.x)^power) to the penalty: what both
+    lose without it. alpha_j is `scale` times the length of v_j along x over that of x.
+    """
+    found = []
+    for label, x, strength, optimum in decay_optima():
+        net = turned(optimum, x)
+        V, a, w, b = net
+        energy = x @ x
+        alphas = scale * V @ x / energy
+        found.append(compare(torch.outer(alphas, x), "==", V, f"v_j = alpha_j x, {label}", 1e-4))
+        found.append(compare(alphas * energy, "==", hidden(net, x), f"nodes at x, {label}", 1e-5))
+        for j in range(len(w)):
+            kept = (torch.arange(len(w)) != j).double()
+            less: Net = (V * kept[:, None], a, w * kept, b)
+            lost = output(net, x) - output(less, x)
+            found.append(compare(w[j] * alphas[j] * energy, "==", lost, f"activation without node {j}, {label}", 1e-5))
+            saved = strength / 2 * (squares(net) - squares(less))
+            stated = strength / 2 * (w[j] ** 2 + alphas[j] ** 2 * energy**power)
+            found.append(compare(stated, "==", saved, f"penalty without node {j}, {label}", 1e-4))
+    return found
 
 
 def node_budget(share: float) -> list[Comparison]:
-    """Lemma 32: w alpha x.x under w^2 + alpha^2 x.x = B is at most share B ||x||/2, reached at w^2 = B/2."""
-    x, found = tensor(INPUT), []
-    norm = float(x.norm())
-    angles = torch.linspace(0, torch.pi / 2, 1001, dtype=torch.float64)
-    for B in (0.3, 2.0):
+    """Lemma 32: w h(x) under w^2 + alpha^2 x.x = B is at most share B ||x||/2, reached at w^2 = B/2 alone.
+
+    Over the whole circle of w and alpha, whose node sends relu(alpha x.x); at optima every node is there.
+    """
+    found = []
+    angles = torch.linspace(0, 2 * torch.pi, 4001, dtype=torch.float64)
+    for B, x in ((0.3, tensor(INPUT)), (2.0, tensor(INPUT)), (1.0, tensor([0.8, 1.1])), (5.0, tensor([-0.1]))):
+        norm, label = float(x.norm()), f"B = {B}, ||x||={float(x.norm()):.2f}"
         w, alpha = B**0.5 * angles.cos(), B**0.5 * angles.sin() / norm
-        reached = w * alpha * norm**2
-        found.append(compare(reached, "<=", share * B * norm / 2, f"any split of B = {B}"))
-        best = (B / 2) ** 0.5 * (B / (2 * norm**2)) ** 0.5 * norm**2
-        found.append(compare(best, "==", share * B * norm / 2, f"the stated split of B = {B}"))
-    net = turned(decay_optimum(), x)
-    for w, v in zip(net[2], net[0], strict=True):
-        stated = share * (w.square() + v.square().sum()) * norm / 2
-        found.append(compare(w * (v @ x), "==", stated, "node of the optimum", 1e-4))
+        reached = w * torch.relu(alpha * norm**2)
+        found.append(compare(reached, "<=", share * B * norm / 2, f"any split, {label}"))
+        best = reached.argmax()
+        for name, value, wanted in (("w", w[best], (B / 2) ** 0.5), ("alpha", alpha[best], (B / 2) ** 0.5 / norm)):
+            found.append(compare(value, "==", wanted, f"{name} of the best split, {label}", 1e-9))
+        stated = (B / 2) ** 0.5 * (B / (2 * norm**2)) ** 0.5 * norm**2
+        found.append(compare(stated, "==", share * B * norm / 2, f"the stated split, {label}"))
+    for label, x, _, optimum in decay_optima():
+        V, _, weights, _ = turned(optimum, x)
+        stated = share * (weights.square() + V.square().sum(1)) * x.norm() / 2
+        found.append(compare(weights * (V @ x), "==", stated, f"nodes of the optimum, {label}", 1e-4))
     return found
 
 

@@ -196,12 +196,35 @@ def unscaled_limit(limit: float) -> list[Comparison]:
 
 
 def slope_step(root_over_width: bool) -> list[Comparison]:
-    """Proof of Lemma 16: (1 - sqrt(2/9K) - sqrt(1/18K)) / (K/2 - sqrt(K)/4) > sqrt(32/9)/K, or > 1/sqrt(9/32K)."""
+    """Proof of Lemma 16: (1 - sqrt(2/9K) - sqrt(1/18K)) / (K/2 - sqrt(K)/4) > sqrt(32/9)/K, or > 1/sqrt(9/32K).
+
+    All K from 19 to 10^5; the left side times K is 2 (1 - 1/sqrt(2K)) / (1 - 1/(2 sqrt(K))), more than its numerator,
+    which grows and exceeds sqrt(32/9) from there on.
+    """
+    K = np.arange(19.0, 1e5)
+    slopes = (1 - np.sqrt(2 / (9 * K)) - np.sqrt(1 / (18 * K))) / (K / 2 - np.sqrt(K) / 4)
+    bounds = 1 / np.sqrt(9 / (32 * K)) if root_over_width else np.sqrt(32 / 9) / K
+    found = [compare(K * slopes, ">", K * bounds, "K from 19 on")]
+    simple = 2 * (1 - 1 / np.sqrt(2 * K)) / (1 - 1 / (2 * np.sqrt(K)))
+    found.append(compare(K * slopes, "==", simple, "K times the slope"))
+    return [*found, compare(2 * (1 - 1 / math.sqrt(2 * K[-1])), ">", math.sqrt(32 / 9), "and beyond")]
+
+
+def deep_gadgets_win(inputs: Sequence[int]) -> list[Comparison]:
+    """Gadgets of two to five layers and n = 36 d K^2 against 1/(36K), which no non-negative network reaches (Lemma 16).
+
+    Their least criterion is (1 - (E z)^2 / E z^2)/2, z the product of the numbers of key nodes and of units that are
+    kept where an input is: binomial moments in whole numbers.
+    """
     found = []
-    for K in (19, 20, 50, 1000):
-        slope = (1 - np.sqrt(2 / (9 * K)) - np.sqrt(1 / (18 * K))) / (K / 2 - np.sqrt(K) / 4)
-        bound = 1 / np.sqrt(9 / (32 * K)) if root_over_width else np.sqrt(32 / 9) / K
-        found.append(compare(slope, ">", bound, f"K={K}"))
+    for K, depth in itertools.product(inputs, (2, 3, 5)):
+        n = 36 * depth * K**2
+        alive = 1 - Fraction(1, 2**K)
+        mean = alive * Fraction(n, 2 * K) * Fraction(n, 2) ** (depth - 2)
+        square = alive * Fraction(n, 4 * K) * (1 + Fraction(n, K)) * Fraction(n * (n + 1), 4) ** (depth - 2)
+        value, label = float(1 - mean**2 / square) / 2, f"K={K} n={n} d={depth}"
+        found.append(compare(networks.gadget_criterion(K, n, depth), "==", value, f"formula, {label}"))
+        found.append(compare(36 * K * value, "<", 1.0, f"against Lemma 16, {label}"))
     return found
 
 

@@ -46,7 +46,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem16-proof",
         f"{SOURCE}, proof of Lemma 16",
-        "The slope of psi exceeds 1/sqrt(9/32K).",
+        "(1 - sqrt(2/9K) - sqrt(1/18K))/(K/2 - sqrt(K)/4), which the slope of psi reaches, exceeds 1/sqrt(9/32K) for "
+        "K > 18.",
         "slip",
         check=partial(negative_checks.slope_step, True),
         control=partial(negative_checks.slope_step, False),
@@ -98,7 +99,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Lemma 26, eq. (10)-(11)",
         "The output bias of the witness is (1 - w^T V x)/2, so its outputs at 0 and x sum to 1.",
         check=partial(decay_checks.output_bias, 0.5),
-        control=partial(decay_checks.output_bias, 0.6),
+        control=partial(decay_checks.output_bias, 0.51),
     ),
     Claim(
         "helmbold2017-lem25",
@@ -113,7 +114,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Lemma 27",
         "Every v_j is a multiple of x.",
         check=partial(decay_checks.along_input, 0.0),
-        control=partial(decay_checks.along_input, 0.2),
+        control=partial(decay_checks.along_input, 0.05),
     ),
     Claim(
         "helmbold2017-lem28",
@@ -133,16 +134,16 @@ CLAIMS: tuple[Claim, ...] = (
         "helmbold2017-def30",
         f"{SOURCE}, Definition 30",
         "alpha_j is the number with v_j = alpha_j x, so that h_j(x) = alpha_j x.x.",
-        check=partial(decay_checks.contributions, 1.0),
-        control=partial(decay_checks.contributions, 0.5),
+        check=partial(decay_checks.contributions, 1.0, 1.0),
+        control=partial(decay_checks.contributions, 1.01, 1.0),
     ),
     Claim(
         "helmbold2017-def31",
         f"{SOURCE}, Definition 31",
         "Node j contributes w_j alpha_j x.x to the activation and lam/2 (w_j^2 + alpha_j^2 x.x) to the penalty.",
-        check=partial(decay_checks.contributions, 1.0),
-        control=partial(decay_checks.contributions, 0.5),
-        note="Checked: summed over the nodes they are the activation and the penalty.",
+        check=partial(decay_checks.contributions, 1.0, 1.0),
+        control=partial(decay_checks.contributions, 1.0, 0.9),
+        note="Checked: they are what activation and penalty lose without the node.",
     ),
     Claim(
         "helmbold2017-lem32",
