@@ -222,15 +222,16 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "spread-of-predictions",
-        "The spread of predictions under masks, and the share of the inputs in it, are those of all masks.",
+        "The spread of predictions under masks lies in its interval, which is sampled; shares of the head, and of the "
+        "inputs to first order, are those of all masks.",
         pair(audited_data_checks.spread_of_predictions),
         ("audits.audit",),
         ENUMERATED,
     ),
     room_claim(
         "adapters",
-        "Attacks that are called with images find the corner, or the point of the sphere, that is worst for two "
-        "classes.",
+        "Attacks that are called with images in [0, 1] end in the corner of ball and box that is worst for an affine "
+        "score of two classes, or in the worst point of the sphere inside the box, or fool it on their way.",
         pair(search_checks.adapters),
         ("attacks.adapter.FGSM", "attacks.adapter.BIM", "attacks.adapter.PGD", "attacks.adapter.PGDL2"),
         WRITTEN,
@@ -273,7 +274,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "every-density",
-        "Densities and quantiles of heads under blocks, normal noise and products are those of all masks.",
+        "Densities and quantiles of heads under blocks and products are those of all masks, under normal noise normal.",
         pair(module_checks.every_density),
         ("predictions.predictive",),
         ENUMERATED,
@@ -350,7 +351,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "small-layers",
-        "Layers with masks on weights, and with variances by rates of features, are those of all masks.",
+        "Layers drop weights as torch's dropout does, once or for each example; variances by rates of features are "
+        "those of all masks.",
         pair(corner_checks.small_layers),
         ("layers.DropConnect", "layers.VarianceHead"),
         ENUMERATED,

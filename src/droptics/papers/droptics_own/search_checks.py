@@ -61,42 +61,42 @@ def _distances(weights: Tensor, offset: Tensor, data: Sample, norm: str) -> Tens
 
 
 def adapters(scale: float) -> list[Comparison]:
-    """Attacks that are called with images find the corner, or the point of the sphere, that is worst."""
+    """Attacks that are called with images end in the worst corner, or point of the sphere, or where they fool."""
     found: list[Comparison] = []
-    weights, offset = _affine(2)
-    images, labels = 0.4 + 0.2 * uniform(3, 20, 5), torch.arange(20) % 2
-    model = nn.Linear(5, 2).double()
-    with torch.no_grad():
-        model.weight.copy_(weights)
-        model.bias.copy_(offset)
-    way = weights[1 - labels] - weights[labels]
-    eps = 0.05
-    corner = images + scale * eps * way.sign()
-    sphere = images + scale * eps * way / way.norm(dim=1, keepdim=True)
-    cases: tuple[tuple[str, Any, Tensor], ...] = (
-        ("FGSM", FGSM(model, eps), corner),
-        ("BIM", BIM(model, eps, 0.02, 4), corner),
-        ("BIM by itself", BIM(model, eps, 0.02, 0), corner),
-        ("PGD", PGD(model, eps, 0.03, 6), corner),
-        ("PGD from the image", PGD(model, eps, 0.03, 6, random_start=False), corner),
-        ("PGDL2", PGDL2(model, eps, 0.03, 30), sphere),
-    )
-    for name, method, wanted in cases:
-        told = method(images, labels)
-        right = model(images).argmax(1) == labels
-        # an example that is fooled stays where it was fooled first
-        gap = ((told - images) * way).sum(1).detach()
-        most = ((wanted - images) * way).sum(1)
-        held = right & (((images * way).sum(1) + (offset[1 - labels] - offset[labels]) + most) < 0)
-        if bool(held.any()):
-            precision = 1e-9 if name != "PGDL2" else 1e-4
-            found.append(compare(gap[held], "==", most[held], f"worst point, {name}", precision=precision))
-        fooled = (images @ way.mT).diagonal() + offset[1 - labels] - offset[labels] + most > 1e-6
-        sure = method.success(told, labels)[fooled & right].double()
-        if sure.numel():
-            found.append(compare(sure, "==", scale if name == "FGSM" else 1.0, f"fooled, {name}"))
-        size = (told - images).abs().amax() if name != "PGDL2" else (told - images).norm(dim=1).amax()
-        found.append(compare(size.detach(), "<=", eps * (1 + 1e-9), f"inside, {name}"))
+    eps = 0.15
+    for seed, features in ((1, 5), (4, 3)):
+        weights = normal(seed, 2, features)
+        # the middle of the box lies on the boundary of the classes; l2 balls stay inside the box, some others do not
+        inner, labels = 0.3 + 0.4 * uniform(seed + 1, 60, features), torch.arange(60) % 2
+        outer = uniform(seed + 2, 60, features)
+        outer[:4] = outer[:4].round()
+        model = nn.Linear(features, 2).double()
+        model.load_state_dict({"weight": weights, "bias": -0.5 * weights.sum(1)})
+        way = weights[1 - labels] - weights[labels]
+        cases: tuple[tuple[str, Any, Tensor, float], ...] = (
+            ("FGSM", FGSM(model, eps), outer, eps),
+            ("BIM", BIM(model, eps, 0.04, 4), outer, eps),
+            ("BIM by itself", BIM(model, eps, 0.002, 0), outer, 42 * 0.002),  # min(255 eps + 4, 1.25 * 255 eps) steps
+            ("BIM by itself, small", BIM(model, 0.031, 0.001, 0), outer, 9 * 0.001),
+            ("PGD", PGD(model, eps, 0.06, 6), outer, eps),
+            ("PGD from the image", PGD(model, eps, 0.06, 6, random_start=False), outer, eps),
+            ("PGDL2", PGDL2(model, eps, 0.03, 60), inner, eps),
+        )
+        for name, method, images, size in cases:
+            norm = "l2" if name == "PGDL2" else "linf"
+            told = method(images, labels)
+            step = way / way.norm(dim=1, keepdim=True) if norm == "l2" else way.sign()
+            wanted = (images + scale * size * step).clamp(0, 1)
+            own, worst = (((point - 0.5) * way).sum(1) for point in (images, wanted))  # wrong class less right one
+            held, fooled = (own < 0) & (worst < -1e-6), (own < 0) & (worst > 1e-6)
+            label = f"{name}, {features} features"
+            precision = 1e-9 if norm == "linf" else 1e-4
+            found.append(compare(told[held], "==", wanted[held], f"worst point, {label}", precision=precision))
+            found.append(compare(method.success(told, labels)[fooled].double(), "==", 1.0, f"fooled, {label}"))
+            found.append(compare(method.success(told, labels)[held].double(), "==", 0.0, f"not fooled, {label}"))
+            moved = (told - images).norm(dim=1) if norm == "l2" else (told - images).abs().amax(1)
+            found.append(compare(moved, "<=", method.threat.radius, f"inside, {label}"))
+            found.append(compare((told - 0.5).abs(), "<=", 0.5, f"inside the box, {label}"))
     return found
 
 
