@@ -16,9 +16,9 @@ from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic, Loss, Squared
 from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, Product
-from droptics.models import LastLayer, Model, TwoLayerLinear
+from droptics.models import DeepLinear, LastLayer, Model, TwoLayerLinear
 from droptics.papers.droptics_own.small_room_checks import linear_head
-from droptics.papers.instances import normal, simplex, tensor
+from droptics.papers.instances import coin_masks, normal, simplex, tensor
 from droptics.penalties import Certified, Enumerate, MonteCarlo, penalty
 from droptics.penalties.certified import _by_moments_alone
 from droptics.penalties.factors import Coins, Factor, Listed, Normals, excess, factors, large
@@ -335,7 +335,8 @@ def drawn_numbers(scale: float) -> list[Comparison]:
             found.append(compare(told.value - told.lower, "==", scale * half, f"lower half of {count}, {name}", 1e-7))
             assert told.guaranteed is not None
             low, high = told.guaranteed
-            truth = penalty(one, known, law, Enumerate(), loss).value
+            masked = [(kept / (1 - law.drop), chance) for kept, chance in coin_masks(law.drop.tolist())]
+            truth = sum(chance * float((value(z) - value(ones)).detach()) for z, chance in masked)
             found.append(compare(low, "<=", truth / scale, f"guaranteed below, {name}"))
             found.append(compare(high, ">=", truth * scale, f"guaranteed above, {name}"))
     values = torch.stack([normal(8, 50), normal(9, 50) ** 2], 1)
@@ -363,4 +364,21 @@ def drawn_numbers(scale: float) -> list[Comparison]:
     for rate, count, rare in ((0.1, 99, True), (0.1, 101, False), (0.95, 190, True), (0.95, 210, False)):
         told_rare = rare_outcomes(model, Bernoulli(rate, 4), count, min(rate, 1 - rate)) is not None
         found.append(compare(float(told_rare), "==", scale * float(rare), f"rare outcomes, {rate}, {count}"))
+        found += _too_few(model, data, Bernoulli(rate, 4), count, "are so rare among" if rare else "")
+    deep = DeepLinear([normal(1, 1, 3), normal(2, 2, 1), normal(3, 2, 2)])
+    gates: MaskLaw = Product([Bernoulli(0.9, 1), Bernoulli(0.8, 2)])
+    for count in (249, 251):  # a signal passes the gate and one of two in 4 % of the draws, at most
+        found += _too_few(deep, data, gates, count, "signals pass all masks" if count < 250 else "")
+    return found
+
+
+def _too_few(model: Model, data: Sample, law: MaskLaw, count: int, reason: str) -> list[Comparison]:
+    """Draws that are too few say why, and have the guaranteed interval; of others neither reason is told."""
+    told, found = penalty(model, data, law, MonteCarlo(count, seed=2)), list[Comparison]()
+    for words in ("are so rare among", "signals pass all masks"):
+        found.append(compare(float(words in told.method), "==", float(words == reason), f"{words}, {count}"))
+    assert told.guaranteed is not None
+    wide = float(told.guaranteed[1] - told.guaranteed[0])
+    own = float(told.upper - told.lower)
+    found.append(compare(own, "==" if reason else "<=", wide, f"interval of {count}"))
     return found

@@ -11,6 +11,7 @@ import torch
 from scipy.special import ndtr
 from torch import Tensor, nn
 
+from droptics.data import Sample
 from droptics.estimates import Estimate
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg.gram import gram
@@ -21,7 +22,7 @@ from droptics.masks import Bernoulli, Block, MaskLaw, Product
 from droptics.models import Connections, ReLUNet
 from droptics.models.watching import watched
 from droptics.papers.droptics_own.telling import refuses, same
-from droptics.papers.instances import descend, normal, sample, tensor, uniform
+from droptics.papers.instances import coin_masks, descend, normal, sample, tensor, uniform
 from droptics.penalties import Enumerate, MonteCarlo, penalty
 from droptics.penalties.relu.outcomes import Coins, Stage, outcome_blocks
 from droptics.penalties.second_order import Approximation
@@ -311,27 +312,49 @@ def _drawn(scale: float) -> list[Comparison]:
     }
     for (name, stage), room in itertools.product(stages.items(), (1, 2, 3, 100)):
         sums, chances, largest = torch.zeros(4, 2).double(), torch.zeros(4).double(), 0
+        products_of = torch.zeros(4, 2, 2).double()
         for block in outcome_blocks(stage, states, room):
             values = block.values(stage, states)
             grid = values.reshape(len(block.states), len(block.chances), 2)
             sums[block.states] += torch.einsum("sou,o->su", grid, block.chances)
+            products_of[block.states] += torch.einsum("sou,sov,o->suv", grid, grid, block.chances)
             chances[block.states] += block.chances.sum()
             largest = max(largest, len(block.states) * len(block.chances))
         counts = tensor([1.0, 2.0, 1.0]) if name == "coins" else torch.ones(3).double()
         found.append(compare(sums, "==", scale * ((states * counts) @ weight.mT + bias), f"mean of {name} by {room}"))
+        # variances of the sum of one coin, of two, and of none that falls; one coin for a whole block
+        noise = torch.diag(tensor([3 / 7, 2.0, 0.0])) if name == "coins" else tensor([[2 / 3] * 3] * 3)
+        moved = states[:, None] * weight
+        centers = (states * counts) @ weight.mT + bias
+        second = moved @ noise @ moved.mT + centers[:, :, None] * centers[:, None]
+        found.append(compare(products_of, "==", scale * second, f"second moments of {name} by {room}"))
         found.append(compare(chances, "==", scale, f"chances of {name} by {room}"))
         found.append(compare(largest, "<=", max(room, 2), f"no block is larger, {name}, {room}"))
     net = ReLUNet([normal(3, 3, 2), normal(4, 2, 3), normal(5, 1, 2)])
     data = sample(6, 5, 2, 1)
     law = _product((2, 3, 2), (0.2, 0.4, 0.3))
-    truth = penalty(net, data, law, Enumerate()).value
+    truth = float(penalty(net, data, law, Enumerate()).value)
+    found.append(compare(truth, "==", scale * _added(net, data), "what masks add to a network"))
     for samples in (40, 400):
         drawn = penalty(net, data, law, MonteCarlo(samples))
         found.append(same("last layer integrated" in drawn.method, True, f"how, {samples}"))
         found.append(compare(drawn.lower, "<=", scale * truth, f"from below, {samples}"))
         found.append(compare(drawn.upper, ">=", truth / scale**9, f"from above, {samples}"))
-    found.append(compare(float(drawn.upper - drawn.lower), "<=", float(truth), "narrow"))
+    found.append(compare(float(drawn.upper - drawn.lower), "<=", truth, "narrow"))
     return found
+
+
+def _added(net: ReLUNet, data: Sample) -> float:
+    """What masks on inputs and on both hidden layers add to the mean squared error, mask by mask."""
+    total, rates = 0.0, [0.2] * 2 + [0.4] * 3 + [0.3] * 2
+    clean = [(torch.ones(7).double() * (1 - tensor(rates)), -1.0)]
+    for kept, chance in itertools.chain(coin_masks(rates), clean):
+        z = kept / (1 - tensor(rates))
+        hidden = torch.relu((data.inputs * z[:2]) @ net.weights[0].mT)
+        hidden = torch.relu((hidden * z[2:5]) @ net.weights[1].mT)
+        outputs = (hidden * z[5:]) @ net.weights[2].mT
+        total += chance * float((outputs - data.targets).square().sum(1).mean())
+    return total
 
 
 def _product(sizes: tuple[int, ...], rates: tuple[float, ...]) -> MaskLaw:
