@@ -23,9 +23,6 @@ from droptics.recommenders import (
     diagnose,
     ranking,
 )
-from droptics.recommenders.autoencoder_completion import residuals
-from droptics.recommenders.item_kernel import Kernel
-from droptics.recommenders.ratings import observations
 
 
 def interactions(seed: int, users: int, items: int, share: float = 0.5) -> tuple[Array, tuple[Array, Array, Array]]:
@@ -95,32 +92,37 @@ def autoencoders(scale: float) -> list[Comparison]:
 
 def neighbors(scale: float) -> list[Comparison]:
     """A bounded diagonal, weights on a few items, the chosen rate, and sums of rankers."""
-    table, triples = interactions(1, 13, 6)
-    drop, ridge = 0.3, 0.8
-    table = table[:, DropoutAutoencoder(drop, ridge).fit(triples).item_ids_]
-    gram, found = table.T @ table, list[Comparison]()
-    gamma = scale * (drop / (1 - drop) * np.diagonal(gram) + ridge)
-    bounded = DropoutAutoencoder(drop, ridge, 0.1, dtype="float64").fit(triples).weights()
-    inverse = np.linalg.inv(gram + np.diag(gamma))
-    wanted = np.eye(6) - inverse * np.maximum(gamma, 0.9 / np.diagonal(inverse))
-    found.append(compare(bounded, "==", wanted, "bounded diagonal"))
-    found.append(compare(np.abs(np.diagonal(bounded)), "<=", 0.1, "its bound"))
-    local = LocalAutoencoder(3, drop, ridge).fit(triples).weights().toarray()
-    for j in range(6):
-        others = np.array([k for k in range(6) if k != j])
-        chosen = np.sort(others[np.argsort(-gram[others, j], kind="stable")[:3]])
-        column = np.zeros(6)
-        column[chosen] = np.linalg.solve(gram[np.ix_(chosen, chosen)] + np.diag(gamma[chosen]), gram[chosen, j])
-        found.append(compare(local[:, j], "==", column, f"three neighbors of item {j}"))
+    found: list[Comparison] = []
+    for seed, size, drop, ridge, near in ((1, 6, 0.3, 0.8, 3), (5, 9, 0.6, 2.0, 4)):
+        table, triples = interactions(seed, 2 * size + 1, size)
+        table = table[:, DropoutAutoencoder(drop, ridge).fit(triples).item_ids_]
+        gram = table.T @ table
+        gamma = scale * (drop / (1 - drop) * np.diagonal(gram) + ridge)
+        local = LocalAutoencoder(near, drop, ridge).fit(triples).weights().toarray()
+        for bound in (0.1, 0.3):
+            model = DropoutAutoencoder(drop, ridge, bound, dtype="float64").fit(triples)
+            wanted = weights_of(gram, gamma, "free")
+            for j in np.flatnonzero(np.diagonal(wanted) > bound):  # its own weight ends at the bound, the others answer
+                others = np.arange(size) != j
+                system = (gram + np.diag(gamma))[np.ix_(others, others)]
+                wanted[j, j] = bound
+                wanted[others, j] = np.linalg.solve(system, (1 - bound) * gram[others, j])
+            found.append(compare(model.weights(), "==", wanted, f"diagonal of at most {bound}, {size} items"))
+        for k in range(size):
+            order = [one for one in np.argsort(-gram[:, k], kind="stable") if one != k]
+            chosen = np.sort(order[:near])
+            column = np.zeros(size)
+            column[chosen] = np.linalg.solve(gram[np.ix_(chosen, chosen)] + np.diag(gamma[chosen]), gram[chosen, k])
+            found.append(compare(local[:, k], "==", column, f"{near} neighbors of item {k} of {size}"))
+        stack = StackedRanker([DropoutAutoencoder(drop, ridge, dtype="float64"), LocalAutoencoder(near, drop, ridge)])
+        pair = [table @ weights_of(gram, gamma, "zero"), table @ local]
+        total = sum(scores / scores.std() for scores in pair)
+        found.append(compare(stack.fit(triples).scores(table), "==", total, f"a sum of rankers, {size} items"))
     chosen_model = DropoutAutoencoder(dtype="float64").fit(triples)
     costs = [-point.left_out.gain.value for point in chosen_model.points_]
     best = chosen_model.points_[int(np.argmin(costs))]
     found.append(compare(chosen_model.drop_, "==", best.drop, "the chosen rate"))
-    found.append(compare(chosen_model.ridge_, "==", best.ridge, "the chosen ridge"))
-    stack = StackedRanker([DropoutAutoencoder(drop, ridge, dtype="float64"), LocalAutoencoder(3, drop, ridge)])
-    pair = [table @ weights_of(gram, gamma, "zero"), table @ local]
-    total = sum(scores / scores.std() for scores in pair)
-    return [*found, compare(stack.fit(triples).scores(table), "==", total, "a sum of rankers")]
+    return [*found, compare(chosen_model.ridge_, "==", best.ridge, "the chosen ridge")]
 
 
 def _rated(seed: int, users: int, items: int) -> tuple[Array, Array, Array]:
@@ -136,59 +138,55 @@ def _rated(seed: int, users: int, items: int) -> tuple[Array, Array, Array]:
 
 def kernel_regressions(scale: float) -> list[Comparison]:
     """Regressions of rows with a kernel between columns: predictions and leave-one-out errors, system by system."""
-    rows, columns, values = _rated(1, 9, 6)
-    mean, found = values.mean(), []
-    y = values - mean
-    users, items = np.zeros(9), np.zeros(6)
-    for _ in range(15):
-        users = np.bincount(rows, y - items[columns], 9) / (np.bincount(rows, minlength=9) + 5.0)
-        items = np.bincount(columns, y - users[rows], 6) / (np.bincount(columns, minlength=6) + 5.0)
-    left = y - users[rows] - items[columns]
-    unit = np.sqrt(np.mean(left**2))
-    for side in ("user", "item"):
-        across, along = (rows, columns) if side == "user" else (columns, rows)
-        count, width = (9, 6) if side == "user" else (6, 9)
+    found: list[Comparison] = []
+    for (seed, count, width), side in itertools.product(((1, 9, 6), (5, 7, 8)), ("user", "item")):
+        ratings = rows, columns, values = _rated(seed, count, width)
+        mean = values.mean()
+        y, users, items = values - mean, np.zeros(count), np.zeros(width)
+        for _ in range(15):
+            users = np.bincount(rows, y - items[columns], count) / (np.bincount(rows, minlength=count) + 5.0)
+            items = np.bincount(columns, y - users[rows], width) / (np.bincount(columns, minlength=width) + 5.0)
+        left = y - users[rows] - items[columns]
+        unit = np.sqrt(np.mean(left**2))
         R, seen = np.zeros((count, width)), np.zeros((count, width))
-        R[across, along], seen[across, along] = left / unit, 1.0
-        rates = 1 / np.sqrt(seen.sum(1) + 1)
-        rates = rates / rates.mean()
-        A = np.diag(1 / np.sqrt(seen.sum(0) + 20))
-        tau, ridge = 0.4, scale * 0.7
-        K = A @ (R.T @ np.diag(rates) @ R + tau * seen.T @ np.diag(rates) @ seen) @ A
-        model = AutoencoderCompletion(side, 0.7, tau, dtype="float64").fit((rows, columns, values))
-        told = model.predict(np.repeat(np.arange(9), 6), np.tile(np.arange(6), 9)).reshape(9, 6)
-        wanted, errors = np.zeros((count, width)), []
-        for u in range(count):
-            S = np.flatnonzero(seen[u])
-            own = A @ (rates[u] * (np.outer(R[u], R[u]) + tau * np.outer(seen[u], seen[u]))) @ A
-            system = (K - own)[np.ix_(S, S)]
-            alpha = np.linalg.solve(system + ridge * np.eye(len(S)), R[u, S])
-            wanted[u] = K[:, S] @ alpha
-            wanted[u, S] = system @ alpha
-            for i in range(len(S)):
-                keep = np.arange(len(S)) != i
-                inner = system[np.ix_(keep, keep)] + ridge * np.eye(len(S) - 1)
-                errors.append(R[u, S[i]] - system[i, keep] @ np.linalg.solve(inner, R[u, S[keep]]))
+        R[rows, columns], seen[rows, columns] = left / unit, 1.0
+        table = (R, seen) if side == "user" else (R.T, seen.T)
+        name = f"{side}, {count} by {width}"
+        model: Any = AutoencoderCompletion(side, 0.7, 0.4, dtype="float64").fit(ratings)  # type: ignore[arg-type]
+        told = model.predict(np.repeat(np.arange(count), width), np.tile(np.arange(width), count))
+        wanted, _ = _regressed(*table, 0.4, scale * 0.7)
         whole = mean + users[:, None] + items + unit * (wanted if side == "user" else wanted.T)
-        found.append(compare(told, "==", whole, f"predictions, {side}"))
-        chosen = AutoencoderCompletion(side, 0.7, None, dtype="float64").fit((rows, columns, values))
-        shares = {point.implicit: point.rmse for point in chosen.points_}
-        again = AutoencoderCompletion(side, None, tau, dtype="float64").fit((rows, columns, values))
-        ridges = {point.ridge: point.rmse for point in again.points_}
-        found.append(compare(chosen.implicit_, "==", min(shares, key=lambda key: shares[key]), f"least share, {side}"))
-        found.append(compare(again.ridge_, "==", min(ridges, key=lambda key: ridges[key]), f"least ridge, {side}"))
-        ours = _left_out(side, tau, (rows, columns, values))
-        found.append(compare(ours, "==", unit * np.sqrt(np.mean(np.square(errors))), f"left-out error, {side}"))
+        found.append(compare(told.reshape(count, width), "==", whole, f"predictions, {name}"))
+        for ridge, tau in ((0.7, None), (None, 0.4)):
+            chosen: Any = AutoencoderCompletion(side, ridge, tau, dtype="float64").fit(ratings)  # type: ignore[arg-type]
+            errors = [unit * _regressed(*table, one.implicit, scale * one.ridge)[1] for one in chosen.points_]
+            mine = [one.rmse for one in chosen.points_]
+            found.append(compare(mine, "==", errors, f"left-out errors, {name}", precision=1e-8))
+            best = chosen.points_[int(np.argmin(errors))]
+            told_best = [chosen.ridge_, chosen.implicit_]
+            found.append(compare(told_best, "==", [best.ridge, best.implicit], f"the least, {name}"))
     return found
 
 
-def _left_out(side: str, tau: float, ratings: tuple[Array, Array, Array]) -> float:
-    """The leave-one-out error of one point, by the library's own kernel."""
-    data = observations(ratings, np.float64)
-    *_, left, unit = residuals(data, 5.0, side == "user")
-    kernel = Kernel(left, len(data.items) if side == "user" else len(data.users), np.float64)
-    errors = np.concatenate([kernel.left_out(row, tau, (0.7,))[0] for row in range(left.rows)])
-    return float(unit * np.sqrt(np.mean(errors**2)))
+def _regressed(R: Array, seen: Array, tau: float, ridge: float) -> tuple[Array, float]:
+    """Predictions of the regressions of all rows, and their root mean squared error at ratings left out."""
+    rates = 1 / np.sqrt(seen.sum(1) + 1)
+    rates = rates / rates.mean()
+    A = np.diag(1 / np.sqrt(seen.sum(0) + 20))
+    K = A @ (R.T @ np.diag(rates) @ R + tau * seen.T @ np.diag(rates) @ seen) @ A
+    wanted, errors = np.zeros(R.shape), []
+    for u in range(len(R)):
+        S = np.flatnonzero(seen[u])
+        own = A @ (rates[u] * (np.outer(R[u], R[u]) + tau * np.outer(seen[u], seen[u]))) @ A
+        system = (K - own)[np.ix_(S, S)]
+        alpha = np.linalg.solve(system + ridge * np.eye(len(S)), R[u, S])
+        wanted[u] = K[:, S] @ alpha
+        wanted[u, S] = system @ alpha
+        for i in range(len(S)):
+            keep = np.arange(len(S)) != i
+            inner = system[np.ix_(keep, keep)] + ridge * np.eye(len(S) - 1)
+            errors.append(R[u, S[i]] - system[i, keep] @ np.linalg.solve(inner, R[u, S[keep]]))
+    return wanted, float(np.sqrt(np.mean(np.square(errors))))
 
 
 def _slope_in_items(model: Any, ratings: tuple[Array, Array, Array], lam: float) -> Array:
