@@ -55,8 +55,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "audited-paths",
-        "Blocks that are left out with one coin an example: what each adds to any loss, alone and together, is the sum "
-        "over all outcomes.",
+        "Blocks that are left out with one coin an example: what each adds to a loss that has a number for every "
+        "example, alone and together, is the sum over all outcomes; to one of whole batches it is drawn, with an "
+        "interval that holds the sum.",
         (partial(audit_checks.audited_paths, 1.0), partial(audit_checks.audited_paths, 1.1)),
         ("audits.audit",),
         ENUMERATED,

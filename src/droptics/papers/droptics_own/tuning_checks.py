@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 
+import numpy as np
 import torch
 from scipy import stats
 from torch import Tensor, nn
@@ -62,7 +63,7 @@ def head_rates(scale: float) -> list[Comparison]:
         lone = tune_rates(DropoutRidge(0.1), (train[0], train[1][:, 0]), None, scan=rates, progress=False)
         single = [(x, y[:, 0]) for x, y in (train, held)]
         fitted = tune_rates(DropoutRidge(0.1), single[0], single[1], scan=rates, progress=False)
-    losses = []
+    losses, others = [], []
     for rate, point, left, one, other in zip(
         rates, answer.points, alone.points, lone.points, fitted.points, strict=True
     ):
@@ -73,11 +74,14 @@ def head_rates(scale: float) -> list[Comparison]:
         found.append(compare(point.error or 0.0, "==", own[1].std() / 30**0.5, f"its error, {rate}", precision=1e-8))
         found.append(compare(point.training_loss or 0.0, "==", own[0].mean(), f"training, {rate}", precision=1e-8))
         error = 2 * left_out_error(features[0], train[1], rate / (1 - rate))
+        others.append([error])
         found.append(compare(left.loss or 0.0, "==", error, f"left out, {rate}", precision=1e-7))
         error = left_out_error(train[0], train[1][:, :1], rate / (1 - rate))
+        others[-1].append(error)
         found.append(compare(one.loss or 0.0, "==", error, f"left out of an estimator, {rate}", precision=1e-7))
         weights, offset = ridge(train[0], train[1][:, :1], rate / (1 - rate))
         error = float((held[0] @ weights + offset - held[1][:, :1]).square().mean())
+        others[-1].append(error)
         found.append(compare(other.loss or 0.0, "==", error, f"an estimator, {rate}", precision=1e-8))
     best = min(range(3), key=lambda i: float(losses[i].mean()))
     apart = [losses[i] - losses[best] for i in range(3)]
@@ -88,6 +92,9 @@ def head_rates(scale: float) -> list[Comparison]:
         found.append(compare(float(point.alike), "==", 1 - clear, "told apart"))
     constant = (held[1] - held[1].mean(0)).square().sum(1).mean()
     found.append(compare(answer.constant or 0.0, "==", constant, "the best constant", precision=1e-7))
+    for k, scanned in enumerate((alone, lone, fitted)):
+        least = int(np.argmin([row[k] for row in others]))
+        found.append(compare(scanned.best, "==", rates[least], f"the best rate, {k}"))
     return [*found, compare(answer.best, "==", rates[best], "the best rate")]
 
 
