@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -48,7 +51,13 @@ def linear_covariance(scale: float) -> list[Comparison]:
         found.append(
             compare(scale * moments.covariance.value, "==", covariance, f"covariance, {name}", precision=1e-12)
         )
-        trace = scale * moments.variance.value.sum(-1).mean()
+        none, one = torch.zeros(model.units).double(), torch.eye(model.units).double()
+        clean = model.outputs(data.inputs, none + 1)
+        found.append(compare(mean, "==", clean, f"f(x; 1), {name}", precision=1e-12))
+        g = torch.stack([model.outputs(data.inputs, z) - model.outputs(data.inputs, none) for z in one])
+        stated = scale * torch.einsum("ij,ink,jnl->nkl", _spread(law), g, g)
+        found.append(compare(stated, "==", covariance, f"sum_ij Cbar_ij g_i g_j^T, {name}", precision=1e-12))
+        trace = scale * covariance.diagonal(dim1=1, dim2=2).sum(-1).mean()
         found.append(compare(trace, "==", penalty(model, data, law), f"trace, {name}", precision=1e-12))
     factors, pairs = Factorization(normal(7, 5, 3), normal(8, 4, 3)), torch.tensor([[0, 0], [4, 3], [2, 1]])
     _, covariance = _listed(factors, pairs, Bernoulli(0.25, 3))
@@ -79,21 +88,86 @@ def _deployed(scale: float) -> list[Comparison]:
 
 
 def deep_covariance(scale: float) -> list[Comparison]:
-    """Deep linear networks with masked inputs: independent units, and any law per layer."""
-    weights = [normal(1, 3, INPUTS), normal(2, 2, 3), normal(3, OUTPUTS, 2)]
-    model, inputs = DeepLinear(weights, mask_inputs=True), sample(4, 5, INPUTS, OUTPUTS).inputs
-    coins = Product([Bernoulli(0.2, INPUTS), Bernoulli(0.4, 3), Bernoulli(tensor([0.1, 0.6]), 2)])
-    mixed = Product([SlidingBlock(0.2, INPUTS, 2), Discrete(normal(5, 3, 3) + 3, torch.ones(3) / 3), Block(0.3, 2, 2)])
+    """Deep linear networks, independent units and any law per layer: the stated recursions, the library, all masks."""
     found = []
-    for name, law in (("coins", coins), ("any law", mixed)):
-        _, covariance = _listed(model, inputs, law)
-        value = scale * predictive(model, inputs, law).covariance.value
-        found.append(compare(value, "==", covariance, f"covariance, {name}", precision=1e-12))
+    coins = [Bernoulli(0.2, INPUTS), Bernoulli(0.4, 3), Bernoulli(tensor([0.1, 0.6]), 2)]
+    mixed = [SlidingBlock(0.2, INPUTS, 2), Discrete(normal(5, 3, 3) + 3, torch.ones(3) / 3), Block(0.3, 2, 2)]
+    narrow = [Bernoulli(0.5, 1), Bernoulli(tensor([0.0, 0.9, 0.3]), 3)]
+    cases: tuple[tuple[str, list[int], bool, list[MaskLaw]], ...] = (
+        ("coins", [INPUTS, 3, 2, OUTPUTS], True, [*coins]),
+        ("any law", [INPUTS, 3, 2, OUTPUTS], True, [*mixed]),
+        ("narrow, plain inputs", [INPUTS, 1, 3, OUTPUTS], False, [*narrow]),
+    )
+    for name, sizes, masked, laws in cases:
+        weights = [normal(1 + k, sizes[k + 1], sizes[k]) for k in range(len(sizes) - 1)]
+        inputs = sample(4, 5, INPUTS, OUTPUTS).inputs
+        told = predictive(DeepLinear(weights, mask_inputs=masked), inputs, Product(laws))
+        mean, covariance = _passed(weights, inputs, laws, masked)
+        stated = scale * _injected(weights, inputs, laws, masked)
+        found.append(compare(told.mean.value, "==", mean, f"mean, {name}", precision=1e-12))
+        found.append(compare(told.covariance.value, "==", scale * covariance, f"covariance, {name}", precision=1e-12))
+        found.append(compare(stated, "==", covariance, f"E + Cbar o (E + h h^T), {name}", precision=1e-12))
+        if all(isinstance(law, Bernoulli) for law in laws):
+            variances = scale * _injected_variances(weights, inputs, laws, masked)
+            found.append(compare(variances, "==", covariance, f"variances alone, {name}", precision=1e-12))
     return found
 
 
+def _passed(weights: list[Tensor], inputs: Tensor, laws: list[MaskLaw], masked: bool) -> tuple[Tensor, Tensor]:
+    """Mean and covariance of a deep linear network, one mask after another."""
+    values, chances = [], []
+    for drawn in itertools.product(*(list(law.atoms()) for law in laws)):
+        hidden, masks = inputs, [mask for mask, _ in drawn]
+        masks = masks if masked else [torch.ones(inputs.shape[1]).double(), *masks]
+        for mask, weight in zip(masks, weights, strict=True):
+            hidden = (hidden * mask) @ weight.mT
+        values.append(hidden)
+        chances.append(math.prod(chance for _, chance in drawn))
+    odds, outputs = tensor(chances), torch.stack(values)
+    mean = torch.einsum("t,tnk->nk", odds, outputs)
+    return mean, torch.einsum("t,tnk,tnl->nkl", odds, outputs - mean, outputs - mean)
+
+
+def _spread(law: MaskLaw) -> Tensor:
+    """Covariance Cbar of multipliers with mean one, from the list of them."""
+    moves = torch.stack([mask for mask, _ in law.atoms()]) - 1
+    return torch.einsum("t,ti,tj->ij", tensor([chance for _, chance in law.atoms()]), moves, moves)
+
+
+def _injected(weights: list[Tensor], inputs: Tensor, laws: list[MaskLaw], masked: bool) -> Tensor:
+    """E becomes E + Cbar o (E + h h^T) at a mask and W E W^T at a layer."""
+    spreads = [_spread(law) for law in laws]
+    spreads = spreads if masked else [torch.zeros(inputs.shape[1], inputs.shape[1]).double(), *spreads]
+    h, E = inputs, torch.zeros(len(inputs), inputs.shape[1], inputs.shape[1]).double()
+    for Cbar, W in zip(spreads, weights, strict=True):
+        E = W @ (E + Cbar * (E + h[:, :, None] * h[:, None])) @ W.mT
+        h = h @ W.mT
+    return E
+
+
+def _injected_variances(weights: list[Tensor], inputs: Tensor, laws: list[MaskLaw], masked: bool) -> Tensor:
+    """n_l = lambda_l o (h_l^2 + sum_m (A_lm o A_lm) n_m), which the layers above map to the outputs."""
+    rates = [_spread(law).diagonal() for law in laws]
+    rates = rates if masked else [torch.zeros(inputs.shape[1]).double(), *rates]
+    h, noise = inputs, list[Tensor]()
+    for layer, rate in enumerate(rates):
+        maps = [_between(weights, m, layer) for m in range(layer)]
+        noise.append(rate * (h.square() + sum(n @ A.square().mT for A, n in zip(maps, noise, strict=True))))
+        h = h @ weights[layer].mT
+    out = [_between(weights, m, len(weights)) for m in range(len(weights))]
+    return torch.stack([(A * n[:, None]) @ A.mT for A, n in zip(out, noise, strict=True)]).sum(0)
+
+
+def _between(weights: list[Tensor], start: int, end: int) -> Tensor:
+    """The map of the layers from `start` to before `end`."""
+    whole = torch.eye(weights[start].shape[1]).double()
+    for weight in weights[start:end]:
+        whole = weight @ whole
+    return whole
+
+
 def mixture(with_centers: bool) -> list[Comparison]:
-    """E Q + Cov c of a ReLU network against the list of all masks; the control leaves Cov c out."""
+    """E Q + Cov c of a ReLU network, written out and by the library, against all masks; the control has no Cov c."""
     model, data, law = _relu()
     moments = predictive(model, data.inputs, law)
     mean, covariance = _listed(model, data.inputs, law)
@@ -102,12 +176,30 @@ def mixture(with_centers: bool) -> list[Comparison]:
         (torch.tensordot(chances, outputs.covariance(), dims=1) for chances, outputs in moments.outcomes()),
         torch.zeros_like(covariance),
     )
-    value = moments.covariance.value if with_centers else noise
+    chances, hidden = _last_units(model, data.inputs)
+    W, b = model.weights[2], model.biases[2]
+    centers = hidden @ W.mT + b
+    moved = centers - torch.tensordot(chances, centers, 1)
+    Q = torch.einsum("anj,j,kj,lj->ankl", hidden.square(), tensor([0.1 / 0.9, 0.7 / 0.3]), W, W)
+    within, between = torch.tensordot(chances, Q, 1), torch.einsum("a,ank,anl->nkl", chances, moved, moved)
+    share = 1.0 if with_centers else 0.0
     return [
+        compare(torch.tensordot(chances, centers, 1), "==", mean, "E c", precision=1e-12),
+        compare(within + share * between, "==", covariance, "E Q + Cov c", precision=1e-12),
+        compare(noise, "==", within, "E Q by the library", precision=1e-12),
         compare(moments.mean.value, "==", mean, "mean", precision=1e-12),
-        compare(value, "==", covariance, "covariance", precision=1e-12),
-        compare(torch.diagonal(noise, dim1=1, dim2=2), "<=", moments.variance.value, "the last mask's share"),
+        compare(moments.covariance.value, "==", covariance, "covariance", precision=1e-12),
     ]
+
+
+def _last_units(model: ReLUNet, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Last hidden units before their mask, (masks, examples, units), with the chances of the earlier masks."""
+    chances, values = [], []
+    for kept, chance in coin_masks([0.2] * INPUTS + [0.5] * 3):
+        hidden = torch.relu((inputs * kept[:INPUTS] / 0.8) @ model.weights[0].mT + model.biases[0])
+        values.append(torch.relu((hidden * kept[INPUTS:] / 0.5) @ model.weights[1].mT + model.biases[1]))
+        chances.append(chance)
+    return tensor(chances), torch.stack(values)
 
 
 def relu_leaf(scale: float) -> list[Comparison]:
@@ -157,9 +249,37 @@ def density(scale: float) -> list[Comparison]:
         logs = torch.logsumexp(bumps.log_prob(targets) + chances.log()[:, None, None], 0)
         likelihood = prediction.log_likelihood(targets, scale * noise)
         found.append(compare(likelihood, "==", logs, f"log density, {name}", precision=1e-10))
+    for own in (0.2, 0.4, 1.5):
+        mixed = torch.distributions.Normal(values, tensor(own)).log_prob(data.targets).exp()
+        stated = _trapezoid(model, data, values, scale * own)
+        wanted = torch.tensordot(chances, mixed, 1)
+        found.append(compare(stated, "==", wanted, f"the stated integral, noise {own}", precision=1e-12))
+        told = prediction.log_likelihood(data.targets, scale * own).exp()
+        found.append(compare(told, "==", wanted, f"density, noise {own}", precision=1e-10))
     below = torch.tensordot(chances, bumps.cdf(data.targets), dims=1)
     value = prediction.density(scale * noise).cdf(data.targets)
     found.append(compare(value, "==", below, "distribution function", precision=1e-11))
+    return found
+
+
+def _trapezoid(model: ReLUNet, data: Sample, values: Tensor, noise: float) -> Tensor:
+    """The density at the targets by the stated rule, output by output, from earlier masks and the last coins."""
+    chances, hidden = _last_units(model, data.inputs)
+    found = torch.zeros_like(data.targets)
+    for n, k in itertools.product(range(len(found)), range(found.shape[1])):
+        reach = float((values[:, n, k] - data.targets[n, k]).abs().max()) * 2  # a period holds outputs and target
+        step = 2 * math.pi / (reach + 18 * noise)
+        theta = step * torch.arange(math.ceil(8.5 / noise / step) + 1).double()
+        parts = hidden[:, n] * model.weights[2][k]
+        phase = theta[:, None] * (parts.sum(1) + model.biases[2][k] - data.targets[n, k])
+        wave = torch.exp(1j * phase)
+        for j, drop in enumerate((0.1, 0.7)):
+            odds = drop / (1 - drop)
+            turns = theta[:, None] * parts[:, j]
+            wave = wave * (drop * torch.exp(-1j * turns) + (1 - drop) * torch.exp(1j * odds * turns))
+        terms = (wave.real @ chances) * torch.exp(-(theta**2) * noise**2 / 2)
+        terms[0] /= 2
+        found[n, k] = step / math.pi * terms.sum()
     return found
 
 
