@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import least_squares
 from torch import Tensor
 
 from droptics.bounds import data_norm, measured_rademacher
@@ -17,10 +18,9 @@ from droptics.envelopes import envelope, induced
 from droptics.equalization import equalize
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.landscapes import critical_points, gradient, hessian, hessian_action
-from droptics.linalg import equalizer, psd_root
+from droptics.linalg import psd_root
 from droptics.masks import Bernoulli, MaskLaw, Product
-from droptics.models import Autoencoder, Connections, DeepLinear, Model, ReLUNet
-from droptics.optima import optimum
+from droptics.models import Autoencoder, DeepLinear, Model, ReLUNet
 from droptics.papers.helmbold2017 import networks, unit_types
 from droptics.papers.instances import coin_masks, descend, moments, normal, tensor, two_layer
 from droptics.papers.mianjy2018.checks import tied_objective
@@ -215,18 +215,46 @@ def counted(base: int) -> list[Comparison]:
 
 
 def critical_groups(base: int) -> list[Comparison]:
-    """`counted`, and two eigenvalues: gradients vanish, and the equalized points listed by hand are among them."""
-    found, lam, M = counted(base), 0.5, tensor([2.0, 1.2])
-    objective = tied_objective(torch.diag(M), lam)
-    points = critical_points(Autoencoder, Moments.of_map(torch.diag(M)), Bernoulli(lam / (1 + lam), 3))
-    for point in points:
-        U = point.model.U.clone().requires_grad_()
-        (slope,) = torch.autograd.grad(objective(U), U)
-        found.append(compare(slope, "==", 0.0, "gradient", precision=1e-7))
-    values = tensor([point.objective for point in points])
-    for U in group_points(M, lam, 3):
-        found.append(compare((values - objective(U)).abs().min(), "==", 0.0, "equalized point", precision=1e-7))
+    """`counted`, and two eigenvalues: gradients vanish, the equalized points listed by hand and all searched are there.
+
+    A search solves for a zero gradient from random starts; columns of one norm at what it finds span eigenvectors.
+    """
+    found = counted(base)
+    for M, width, lam in ((tensor([2.0, 1.2]), 3, 0.5), (tensor([1.5, 1.1, 0.4]), 2, 0.3)):
+        objective = tied_objective(torch.diag(M), lam)
+        points = critical_points(Autoencoder, Moments.of_map(torch.diag(M)), Bernoulli(lam / (1 + lam), width))
+        for point in points:
+            U = point.model.U.clone().requires_grad_()
+            (slope,) = torch.autograd.grad(objective(U), U)
+            found.append(compare(slope, "==", 0.0, "gradient", precision=1e-7))
+            found.append(compare(point.objective, "==", objective(U.detach()), "value"))
+        values = tensor([point.objective for point in points])
+        for U in [*group_points(M, lam, width), *_searched_zeros(M, width, lam)]:
+            found.append(compare((values - objective(U)).abs().min(), "==", 0.0, "a point of the list", precision=1e-7))
+            norms = U.square().sum(0)
+            for norm in norms[norms > 1e-6]:
+                own = U[:, (norms - norm).abs() < 1e-6]
+                group = own @ own.mT  # has the coordinates for eigenvectors, and shares none with another group
+                found.append(compare(group - torch.diag(group.diagonal()), "==", 0.0, "eigenvectors", precision=1e-6))
+                others = (U @ U.mT - group).diagonal()
+                found.append(compare(others * group.diagonal(), "==", 0.0, "disjoint", precision=1e-6))
     return found
+
+
+def _searched_zeros(M: Tensor, width: int, lam: float) -> list[Tensor]:
+    """Where the gradient of ||diag M - U U^T||^2 + lam sum ||u_i||^4 vanishes, from random starts."""
+
+    def slope(flat: Reals) -> Reals:
+        U = flat.reshape(len(M), width)
+        return (4 * (U @ U.T - np.diag(M.numpy())) @ U + 4 * lam * U * (U**2).sum(0)).ravel()
+
+    zeros = []
+    for seed in range(8):
+        start = (0.3 + seed % 3 / 2) * normal(seed, len(M) * width).numpy()
+        end = least_squares(slope, start, xtol=1e-15, ftol=1e-15, gtol=1e-15)
+        if np.abs(end.fun).max() < 1e-10:
+            zeros.append(torch.from_numpy(end.x.reshape(len(M), width)))
+    return zeros
 
 
 def second_derivative(factor: float) -> list[Comparison]:
@@ -263,35 +291,6 @@ def second_derivative(factor: float) -> list[Comparison]:
         square = torch.stack([torch.cat([part.flatten() for part in row]) for row in rows])
         found.append(compare(factor * hessian(model, data, masks), "==", square, f"Hessian, {family}"))
     return found
-
-
-def drop_connect_optimum(scale: float) -> list[Comparison]:
-    """Optimum under DropConnect against descent, and the least penalty of a map against its formula.
-
-    The formula is attained by factors of B diag(sqrt E x_i^2) with equal columns, and no other pair is below it.
-    """
-    data, drop = moments(3, 2, 2), 0.4
-    sizes, found = data.xx.diagonal().sqrt(), []
-    for seed, rate in ((1, 0.4), (2, 0.7)):
-        model, masks = Connections(normal(seed, 2, 2), normal(seed + 1, 2, 2)), Bernoulli(rate, 4)
-        P, s, Rh = torch.linalg.svd(model.U @ model.V.mT * sizes)
-        stated = scale * rate / (1 - rate) / 2 * s.sum() ** 2
-        turned = s.sqrt()[:, None] * equalizer(torch.diag(s))
-        best = Connections(P @ turned, Rh.mT @ turned / sizes[:, None])
-        found.append(compare(penalty(best, data, masks), "==", stated, f"least penalty, drop {rate}"))
-        found.append(compare(induced(model, data, masks), "==", stated, f"library, drop {rate}"))
-        found.append(compare(penalty(model, data, masks), ">=", stated, f"another pair, drop {rate}"))
-
-    def objective(U: Tensor, V: Tensor) -> Tensor:
-        return criterion(Connections(U, V), data, Bernoulli(drop, 4)).value
-
-    value, _ = descend(objective, [(2, 2), (2, 2)], starts=5)
-    ours = optimum(Connections, data, Bernoulli(drop, 4))
-    return [
-        *found,
-        compare(ours.objective, "==", scale * value, "objective", precision=1e-5),
-        compare(ours.bound, "<=", value, "bound below descent", precision=1e-7),
-    ]
 
 
 def exact_negative_minima(values: Sequence[float], wins_from: int) -> list[Comparison]:

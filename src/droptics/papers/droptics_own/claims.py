@@ -9,6 +9,7 @@ from droptics.papers import runs
 from droptics.papers.droptics_own import (
     checks,
     data_penalty_checks,
+    dropped_weight_checks,
     factor_checks,
     left_out_checks,
     minimum_checks,
@@ -122,8 +123,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-connections",
         "droptics, replaces pal2020-thm4.1",
         "DropConnect on the first weights has the induced penalty (gamma/d) ||B diag(||M_i||)||_*^2.",
-        check=partial(checks.drop_connect_optimum, 1.0),
-        control=partial(checks.drop_connect_optimum, 1.1),
+        check=partial(dropped_weight_checks.drop_connect_optimum, 1.0),
+        control=partial(dropped_weight_checks.drop_connect_optimum, 1.1),
         objects=("optima.optimum", "envelopes.induced", "models.Connections"),
         note=PROVED,
     ),
