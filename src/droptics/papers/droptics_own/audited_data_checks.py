@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from droptics.audits import audit
 from droptics.audits.control import Guess, share_out
+from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.droptics_own.audit_checks import every_coin, every_mask, mean_over, squared, stack
 from droptics.papers.droptics_own.finding_checks import Tokens
@@ -175,24 +176,31 @@ def shared_draws(scale: float) -> list[Comparison]:
 
 
 def spread_of_predictions(scale: float) -> list[Comparison]:
-    """The spread of predictions under masks, and the share of the inputs in it."""
+    """The spread of predictions under masks, and the shares of the inputs and of the head in it."""
     found: list[Comparison] = []
-    linear = stack((3, 4, 2), (0.4, 0.3), nn.Identity)
-    told = audit(linear, sample(3, 9, 3, 2), rates=(), uncertainty=True)
-    assert told.uncertainty is not None
-    outputs, chances = every_mask(linear, sample(3, 9, 3, 2).inputs, {0: 0.4, 3: 0.3})
-    mean = mean_over((outputs, chances), lambda out: out)
-    variance = mean_over((outputs, chances), lambda out: (out - mean).square()).mean()
-    found.append(compare(told.uncertainty.variance.lower, "<=", variance, "variance from below"))
-    found.append(compare(told.uncertainty.variance.upper, ">=", variance, "variance from above"))
-    first, last = linear[1], linear[4]
-    assert isinstance(first, nn.Linear)
-    assert isinstance(last, nn.Linear)
-    slopes = (last.weight @ first.weight) * sample(3, 9, 3, 2).inputs[:, None, :]
-    share = 0.4 / 0.6 * slopes.square().sum(-1).mean()
-    place = next(name for name in told.uncertainty.shares if name == "0")
-    wanted = share / told.uncertainty.variance.value
-    found.append(
-        compare(told.uncertainty.shares[place], "==", scale * wanted.detach(), "share of the inputs", precision=1e-6)
-    )
+    for seed, gate, rates in ((1, nn.Identity, (0.4, 0.3)), (2, nn.Identity, (0.1, 0.6)), (3, nn.Tanh, (0.2, 0.5))):
+        module, data = stack((3, 4, 2), rates, gate, seed), sample(seed + 2, 9, 3, 2)
+        name = f"{gate.__name__}, {rates}"
+        told = audit(module, data, rates=(), uncertainty=True).uncertainty
+        assert told is not None
+
+        def variance(sites: dict[int, float], module: nn.Sequential = module, data: Sample = data) -> float:
+            drawn = every_mask(module, data.inputs, sites)
+            mean = mean_over(drawn, lambda out: out)
+            return float(mean_over(drawn, lambda out: (out - mean).square()).mean().detach())
+
+        whole = variance({0: rates[0], 3: rates[1]})
+        found.append(compare(told.variance.lower, "<=", whole, f"variance from below, {name}"))
+        found.append(compare(told.variance.upper, ">=", whole, f"variance from above, {name}"))
+        found.append(compare(told.variance.value, "==", scale * whole, f"variance, {name}", precision=0.09))
+        parts = {site: share * told.variance.value for site, share in told.shares.items()}
+        head = variance({3: rates[1]})
+        found.append(compare(parts["3"], "==", scale * head, f"share of the head, {name}", precision=1e-6))
+        leaf = torch.ones_like(data.inputs).requires_grad_()
+        outputs = module.eval()(data.inputs * leaf)
+        slopes = [torch.autograd.grad(one.sum(), leaf, retain_graph=True)[0] for one in outputs.unbind(1)]
+        first = rates[0] / (1 - rates[0]) * float(torch.stack(slopes).square().sum(-1).mean())
+        found.append(compare(parts["0"], "==", scale * first, f"share of the inputs, {name}", precision=1e-6))
+        if gate is nn.Identity:  # where the first order is all
+            found.append(compare(parts["0"], "==", scale * variance({0: rates[0]}), f"by masks, {name}", 1e-6))
     return found
