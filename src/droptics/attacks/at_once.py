@@ -75,13 +75,13 @@ def at_once(  # parameters: those of a search, and what is known of them
         return None
     count, region = inputs.shape[0], threat.around(inputs)
     sizes = tuple(step_sizes(method.step, method.steps, threat.radius, "decaying"))
-    both = inputs.new_empty(2, *inputs.shape)  # the inputs and the best points, judged by one pass
+    room = inputs.new_empty(3, *inputs.shape)
+    points, copies, best = room.unbind()
     value, fooled = inputs.new_empty(count), targets.new_empty(count, dtype=torch.bool)
-    points, best = torch.empty_like(inputs), both[1]
     now = Climbers(targets, targets, None, region, points, None, value, fooled, best=best)
     course = launches.Course(sizes, kind, method.stop == "fooled")
-    counts = launches.climb(now, tape, course, copies=both[0])
-    outputs = tape.scores(both.flatten(0, 1)).view(2, count, -1).unbind()
+    counts = launches.climb(now, tape, course, copies=copies)
+    outputs = tape.scores(room[1:].flatten(0, 1)).view(2, count, -1).unbind()  # the inputs and the best points
     flags, numbers = launches.verify(now, outputs, counts, kind)
     success, right = flags
     losses, margins, distances = numbers

@@ -130,7 +130,7 @@ def verified(  # parameters: those of `attack`, and what its caller knows of the
     if not isinstance(data, Sample) or data.weights is not None:
         check_data(data, threat)
     known = Known() if known is None else known
-    inputs, targets, unsteady, queries, total = data.inputs.detach(), data.targets, False, 0, len(data)
+    inputs, targets, unsteady, queries, total = data.inputs.detach(), data.targets, False, 0, data.inputs.shape[0]
 
     def step_by_step() -> Verified:
         nonlocal unsteady, queries

@@ -188,8 +188,7 @@ class Stepper:
         compiled()[3][(len(self._points),)](
             self._points, self._best, self._inputs, gradients.contiguous(), self._better, self._sizes, self._number,
             features, self._threat.radius, low, high,
-            L2=self._threat.norm == "l2", BLOCK=block,
-            num_warps=max(1, block // 256),
+            L2=self._threat.norm == "l2", BLOCK=block, num_warps=max(1, block // 256),
         )  # fmt: skip
 
 

@@ -209,7 +209,7 @@ def step_sizes(step: Step | None, steps: int, radius: float, default: str) -> li
         return [0.2 * radius] * steps
     if step is None:
         return [radius * 0.01 ** (i / max(steps - 1, 1)) for i in range(steps)]
-    sizes = [float(step(i)) if callable(step) else float(step) for i in range(steps)]
-    if not all(0 <= size < math.inf for size in sizes):
+    sizes = [float(step(i)) for i in range(steps)] if callable(step) else [float(step)] * steps
+    if not all(0 <= size < math.inf for size in {*sizes}):
         raise ValueError(f"step must give finite sizes >= 0, got {sizes}")
     return sizes

@@ -34,6 +34,8 @@ def evaluating(model: object) -> Iterator[None]:
     What is not a module has no mode and stays as it is. Of several threads the last one restores.
     """
     parts = list(model.modules()) if isinstance(model, nn.Module) else []
+    if not any(part.training or id(part) in _MODES for part in parts):  # and nobody will restore another mode
+        return (yield)
     token = object()
     try:
         try:
@@ -43,7 +45,7 @@ def evaluating(model: object) -> Iterator[None]:
                     if mode is None:
                         mode = _MODES[id(part)] = _Mode(part.training)
                     mode.users.add(token)
-                if isinstance(model, nn.Module) and any(part.training for part in parts):
+                if isinstance(model, nn.Module):
                     # Exported programs have one fixed mode and refuse to change it.
                     with suppress(NotImplementedError):
                         model.eval()
