@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from functools import cache
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -25,7 +24,6 @@ from droptics.optima import certify, optimum
 from droptics.optima.last_layer import head_optimum
 from droptics.papers.droptics_own.audit_checks import every_coin, every_mask, mean_over, squared, stack
 from droptics.papers.droptics_own.moment_checks import network, network_masks
-from droptics.papers.droptics_own.ranker_checks import _rated, interactions
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.instances import descend, moments, normal, sample, simplex, tensor
 from droptics.penalties import penalty, risk
@@ -34,7 +32,6 @@ from droptics.rates import Fit, Rates, tune_rates
 from droptics.rates.copies import Problem, train_copies
 from droptics.rates.examples import Examples
 from droptics.rates.randomness import key
-from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, DropoutCompletionCV, hold_out_users
 from droptics.training import Penalized, train
 
 
@@ -279,53 +276,6 @@ def solved_heads(scale: float) -> list[Comparison]:
     loss = loss + 0.4 / 0.6 * (leaf.square().sum(0) * ((leaf.mT @ square.xx) * leaf.mT).sum(1)).sum()
     (slope,) = torch.autograd.grad(loss, leaf)
     found.append(compare(run.model.tensors[0], "==", leaf.detach() - scale * 0.01 * slope, "a tied step"))
-    return found
-
-
-def asked_rankers(scale: float) -> list[Comparison]:
-    """Recommendations, evaluations, and a width and rate chosen on held-out ratings, by hand."""
-    table, triples = interactions(2, 20, 7, 0.4)
-    found: list[Comparison] = []
-    model = DropoutAutoencoder(0.3, 0.8, dtype="float64").fit(triples)
-    ids = model.item_ids_
-    scores = table[:, ids] @ model.weights()
-    for user in (3, 11):
-        allowed = np.flatnonzero(table[user, ids] == 0)
-        order = allowed[np.argsort(-scores[user][allowed], kind="stable")][:3]
-        told = model.recommend(user, 3)
-        found.append(compare(told.items, "==", ids[order], f"items for user {user}"))
-        found.append(compare(told.scores, "==", scale * scores[user][order], f"their scores, user {user}"))
-    parts = hold_out_users(triples, 0.3, 0.5, seed=1)
-    judged = model.evaluate(parts.known, parts.hidden, at=[2], unknown="ignore")
-    users = np.unique(parts.known.users)
-    hits = []
-    for user in users:
-        known = np.zeros(7)
-        known[parts.known.items[parts.known.users == user]] = 1.0
-        hidden = set(parts.hidden.items[parts.hidden.users == user].tolist())
-        row = known[ids]
-        top = [i for i in np.argsort(-(row @ model.weights()), kind="stable") if row[i] == 0][:2]
-        hits.append(len(hidden & set(ids[top].tolist())) / min(2, len(hidden)))
-    found.append(compare(judged.recall[2].value, "==", scale * np.mean(hits), "recall of held-out users"))
-    rows, columns, values = _rated(5, 12, 7)
-    fixed = DropoutCompletion(2, 0.3, sweeps=4, dtype="float64", tolerance=0.0, seed=1).fit((rows, columns, values))
-    error = fixed.predict(rows, columns) - values
-    told_errors = fixed.evaluate((rows, columns, values))
-    found.append(compare(told_errors.rmse, "==", scale * np.sqrt(np.mean(error**2)), "root mean square error"))
-    found.append(compare(told_errors.mae, "==", scale * np.abs(error).mean(), "mean absolute error"))
-    found.append(compare(fixed.score((rows, columns, values)), "==", -told_errors.rmse, "score"))
-    best = fixed.recommend(2, 3)
-    unseen = np.setdiff1d(np.arange(7), columns[rows == 2])
-    guess = fixed.predict([2] * len(unseen), unseen)
-    order = np.argsort(-guess, kind="stable")[:3]
-    found.append(compare(best.items, "==", unseen[order], "items by predicted rating"))
-    found.append(compare(best.scores, "==", guess[order], "their ratings"))
-    chosen = DropoutCompletionCV([2], [0.1, 0.5], estimator=DropoutCompletion(sweeps=6, seed=1), seed=3)
-    chosen.fit((rows, columns, values))
-    errors = {point.drop: point.holdout_rmse for point in chosen.points_}
-    found.append(compare(chosen.best_drop_, "==", min(errors, key=lambda rate: errors[rate]), "the chosen rate"))
-    point = chosen.best_points()[2]
-    found.append(compare(point.strength, "==", scale * point.drop / (1 - point.drop) / 2, "its strength"))
     return found
 
 

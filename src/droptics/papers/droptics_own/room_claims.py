@@ -7,6 +7,7 @@ from functools import partial
 
 from droptics.evidence.claims import Check, Claim, Comparison
 from droptics.papers.droptics_own import (
+    asked_ranker_checks,
     audit_checks,
     ball_checks,
     data_penalty_checks,
@@ -312,7 +313,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "asked-rankers",
         "Recommendations, evaluations and chosen rates of recommenders follow from their scores.",
-        (partial(more_room_checks.asked_rankers, 1.0), partial(more_room_checks.asked_rankers, 1.05)),
+        (partial(asked_ranker_checks.asked_rankers, 1.0), partial(asked_ranker_checks.asked_rankers, 1.05)),
         ("recommenders.DropoutAutoencoder", "recommenders.DropoutCompletion", "recommenders.DropoutCompletionCV"),
         "Written out.",
     ),
