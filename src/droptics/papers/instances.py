@@ -127,7 +127,10 @@ def descend(
     return best
 
 
-def factorizations(matrix: Tensor, width: int) -> tuple[Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], list[Any]]:
+Factors = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def factorizations(matrix: Tensor, width: int) -> tuple[Factors, list[Any]]:
     """All (U, V) of a width with U V^T = matrix whose columns lie in its ranges, as a function of free (A, C).
 
     With matrix = P S R^T of rank k: U = P A for any A (k, width) of full rank, V^T = (A^+ S + (I - A^+ A) C) R^T. Parts

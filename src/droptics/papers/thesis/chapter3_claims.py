@@ -162,11 +162,11 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Theorem 9, last sentence",
         "The least penalty of a map equals its envelope if and only if the network is equalized.",
         check=lambda: [
-            *optimum_checks.equalizable(">"),
+            *optimum_checks.equalizable(),
             *optimum_checks.bound_attained(1.0),
             *checks.rank_one(1.0),
         ],
-        control=partial(optimum_checks.equalizable, "=="),
+        control=partial(optimum_checks.bound_attained, 1.1),
         objects=("norms.nuclear", "penalties.effective_strength", "penalties.penalty"),
         note="Which maps have such a network the text leaves open: for k >= 2 those of rank one alone. I_2 at widths "
         "(2,2), lam = 1 costs 6, the envelope is 5.",

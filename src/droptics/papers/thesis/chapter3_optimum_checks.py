@@ -17,7 +17,7 @@ from droptics.linalg import psd_root, shrink
 from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear
 from droptics.norms import nuclear
-from droptics.papers.instances import descend, factorizations, moments, normal, tensor
+from droptics.papers.instances import Factors, descend, factorizations, moments, normal, tensor
 from droptics.papers.thesis.chapter3_checks import (
     INSTANCES,
     law,
@@ -31,8 +31,6 @@ from droptics.papers.thesis.chapter3_checks import (
     subset_sum,
 )
 from droptics.penalties import effective_strength, penalty
-
-Factors = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 def envelope_bound(share: float) -> list[Comparison]:
@@ -136,8 +134,8 @@ def spectral_function(isotropic: bool) -> list[Comparison]:
     return found
 
 
-def equalizable(relation: Relation) -> list[Comparison]:
-    """Least penalty of maps of rank two against the envelope: equal for one hidden layer, `relation` for two.
+def equalizable() -> list[Comparison]:
+    """Least penalty of maps of rank two against the envelope: equal for one hidden layer, above it for two.
 
     By descent over all networks with square layers, the last one fixed by the map. Where the least penalty equals the
     envelope the network is equalized, where it does not none is. I_2 at lam = 1 costs 6, the envelope is 5.
@@ -153,8 +151,8 @@ def equalizable(relation: Relation) -> list[Comparison]:
         least, weights = descend(added, [(2, 2)] * hidden, starts=2)
         size = torch.linalg.svdvals(M @ psd_root(data.xx)).sum()
         bound, label = subset_sum(widths, drop / (1 - drop)) * size**2, f"{hidden} hidden layers"
-        wanted = relation if hidden == 2 else "=="
-        found.append(compare(least, wanted, bound, f"least penalty against the envelope, {label}", precision=1e-6))
+        relation: Relation = ">" if hidden == 2 else "=="
+        found.append(compare(least, relation, bound, f"least penalty against the envelope, {label}", precision=1e-6))
         away = _distances([*weights, torch.linalg.solve(product(weights), M, left=False)], data, drop)[2]
         found.append(compare(away, ">" if hidden == 2 else "<=", 1e-3, f"distance from equalized, {label}"))
         ours = effective_strength(widths, drop) * nuclear(M @ psd_root(data.xx)) ** 2

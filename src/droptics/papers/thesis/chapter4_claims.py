@@ -255,7 +255,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Lemma 10 (1)",
         "Clipping does not increase the empirical Rademacher complexity.",
         check=partial(relu_checks.clipping, 1.0),
-        control=partial(relu_checks.clipping, 2.0),
+        control=partial(relu_checks.clipping, 1.1),
     ),
     Claim(
         "thesis-lem10",
@@ -271,7 +271,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Lemma 10 (2), corrected",
         "R_S(L) <= 4 R_S(G) for the squared loss and labels -1 and +1.",
         check=partial(relu_checks.loss_contraction, 4.0),
-        control=partial(relu_checks.loss_contraction, 2.0),
+        control=partial(relu_checks.loss_contraction, 3.9),
     ),
     Claim(
         "thesis-sec4.6",

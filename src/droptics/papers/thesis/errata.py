@@ -169,7 +169,7 @@ print(1 / F(C**2))  # ||w||^2 = 1/delta""",
     "sec4.3-cauchy": Erratum(
         r"\sum_{i=1}^{d_1} |u_i| a_i \le \sqrt{d_1 R(w)}",
         "R without the factor p/(1-p), as in the class before Theorem 13.",
-        "With R as it is displayed in the same section it fails for every p < 1/2.",
+        "With R as it is displayed in the same section it fails for every p < 1/2, where flows are equal.",
         "thesis-sec4.3-cauchy-corrected",
         """\
 from fractions import Fraction as F
