@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from functools import cache, partial
 
 import torch
-from scipy.stats import binom, norm
+from scipy.integrate import quad
+from scipy.stats import binom, chi, norm
 from torch import Tensor
 
 from droptics.bounds import gaussian_tail, hoeffding, martingale, squared, uniform
@@ -65,11 +67,26 @@ def hoeffding_tail(rate: float) -> list[Comparison]:
 
 
 def gaussian(scale: float) -> list[Comparison]:
-    """A linear function of Gaussians has exactly the Gaussian tail, half of the bound near t = 0."""
-    return [
-        compare(float(norm.sf(t / rho)), "<=", scale * gaussian_tail(t, rho), f"t={t}, rho={rho}")
-        for t, rho in ((0.001, 1.0), (2.0, 1.0), (3.0, 2.0))
+    """Exact tails of functions of Gaussians whose means are known: a linear one, a norm, the largest of d, a kink.
+
+    rho times a unit linear function, ||z||, max_i z_i and |z_1| are rho-Lipschitz. A linear function has half of the
+    bound near t = 0; the bound itself is exp(-t^2/(2 rho^2)).
+    """
+    found = []
+    largest = {d: float(quad(lambda x, d=d: x * d * norm.pdf(x) * norm.cdf(x) ** (d - 1), -9, 12)[0]) for d in (2, 50)}
+    tails: list[tuple[str, Callable[[float], float]]] = [
+        ("linear", norm.sf),
+        ("|z|", lambda t: chi.sf(t + chi.mean(1), 1)),
+        *((f"norm, d={d}", lambda t, d=d: chi.sf(t + chi.mean(d), d)) for d in (2, 30)),
+        *((f"largest, d={d}", lambda t, d=d: 1 - norm.cdf(t + largest[d]) ** d) for d in (2, 50)),
     ]
+    for (t, rho), (name, tail) in itertools.product(
+        ((0.0, 1.0), (0.001, 1.0), (2.0, 1.0), (3.0, 2.0), (0.7, 0.2)), tails
+    ):
+        limit = math.exp(-((t / rho) ** 2) / 2)
+        found.append(compare(float(tail(t / rho)) / limit, "<=", scale, f"{name}, t={t}, rho={rho}"))
+        found.append(compare(gaussian_tail(t, rho), "==", limit, f"library, t={t}, rho={rho}", scale=0.0))
+    return found
 
 
 def martingale_tail(scale: float) -> list[Comparison]:

@@ -156,8 +156,9 @@ def retained(limit: float) -> list[Comparison]:
         if size < 4:
             near = 1e-5 if size == 2 else 1e-3
             found.append(compare(tried.min(), "==", float(kept), f"sweep, {size} inputs", precision=near))
-        flat = Sample(data.inputs @ normal(seed, size, size + 1), data.targets, weights)
-        found.append(compare(float(retentivity(flat)), "==", float(kept), "within a larger space", precision=1e-6))
+        if size == 2:
+            flat = Sample(data.inputs @ normal(seed, 2, 3), data.targets, weights)
+            found.append(compare(float(retentivity(flat)), "==", float(kept), "a plane in space", precision=1e-8))
     cube = Sample(_skewed(torch.zeros(3)), torch.zeros(125, 1, dtype=torch.float64))
     found.append(compare(_kept(cube, _directions(3)), ">=", float(retentivity(cube)), "every direction, a cube"))
     line = tensor([[2.0], [-1.0], [0.5]])

@@ -176,12 +176,21 @@ def margin_map(linear: bool) -> list[Comparison]:
     return [*found, compare(max(margins), ">", 0.0, "largest margin of a bounded map")]
 
 
-def initial_rows(radius: Callable[[int, int], float]) -> list[Comparison]:
-    """P(max_r ||w_r|| <= radius) >= 1 - 1/m for m standard Gaussian rows in d dimensions, exactly."""
+def initial_rows(spread: float, centered: bool = True) -> list[Comparison]:
+    """P(max_r ||w_r|| <= sqrt(d) + spread sqrt(ln m)) >= 1 - 1/m for m standard Gaussian rows in d dimensions, exactly.
+
+    Without `centered` sqrt(d) is left out. The library's radius is the one with spread 2, that of max-norm training is
+    one more.
+    """
     found = []
-    for m, d in ((100, 784), (1000, 50), (20, 3)):
-        chance = chi2.cdf(radius(m, d) ** 2, d) ** m
-        found.append(compare(float(chance), ">=", 1 - 1 / m, f"m={m}, d={d}"))
+    for m, d in ((100, 784), (1000, 50), (20, 3), (10**6, 784), (2, 1), (5, 40), (1, 3)):
+        radius = (math.sqrt(d) if centered else 0.0) + spread * math.sqrt(math.log(m))
+        chance = float(chi2.cdf(radius**2, d) ** m)
+        found.append(compare(chance, ">=", 1 - 1 / m, f"m={m}, d={d}", precision=0.0))
+        whole = math.sqrt(d) + 2 * math.sqrt(math.log(m))
+        found.append(compare(initial_norm(m, d), "==", whole, f"library, m={m}, d={d}"))
+        if m > 1:
+            found.append(compare(lazy_norm(d, m), "==", whole + 1, f"max-norm training, m={m}, d={d}"))
     return found
 
 
@@ -378,19 +387,26 @@ def flipped_rows(scale: float) -> list[Comparison]:
 def linear_above(slope: float) -> list[Comparison]:
     """log2(1 + e^-z) <= 1 - slope z for z < 0, with equality at 0; so the loss of U is at most c sqrt(m) slope + 1.
 
-    The worst U of rows of norm c points against the label along x.
+    At every iterate of runs and under its mask, U of rows of norm c at random or against the label along x; where every
+    unit is kept and active the score of the latter is -c sqrt m. On the line the values of numpy's logaddexp.
     """
     z = torch.linspace(-60, 0, 6001, dtype=torch.float64)
+    truth = torch.from_numpy(np.logaddexp(0.0, -z.numpy()) / math.log(2))
     found = [
-        compare(loss(z), "<=", 1 - slope * z, "line above the loss"),
+        compare(truth, "<=", 1 - slope * z, "line above the loss"),
+        compare(loss(z), "==", truth, "the loss"),
         compare(loss(tensor([0.0])), "==", 1.0, "equality at zero"),
     ]
-    for seed in range(3):
-        weights, masks, a, x, y = _lazy_run(seed, 4, 6, 0.3)
-        W, b, c = weights[-1], masks[-1], 5.0
-        for U in (c * unit_rows(seed, 6, 3), -y * c * torch.outer(a, x)):
-            value = loss(y * (gradient(W, a, x, b) * U).sum())
-            found.append(compare(value, "<=", c * math.sqrt(6) * slope + 1, "loss of U"))
+    for seed, (m, c, drop) in enumerate(((6, 5.0, 0.3), (1, 5.0, 0.5), (20, 5.0, 0.0), (4, 0.2, 0.2))):
+        weights, masks, a, x, y = _lazy_run(seed, 5, m, drop)
+        spread = c * unit_rows(seed, m, 3)
+        open_gates = x.expand(m, 3)
+        pairs = [*zip(weights, masks, strict=True), (open_gates, torch.ones(m, dtype=torch.float64))]
+        for W, b in pairs:
+            for U in (spread, -spread, -y * c * torch.outer(a, x)):
+                score = y * (gradient(W, a, x, b) * U).sum()
+                found.append(compare(loss(score), "<=", c * math.sqrt(m) * slope + 1, f"loss of U, m={m}, c={c}"))
+        found.append(compare(score, "==", -c * math.sqrt(m), f"least score, m={m}, c={c}"))
     return found
 
 
@@ -411,8 +427,3 @@ def active(spread: Callable[[float, float], float]) -> list[Comparison]:
         found.append(compare(ours, "==", min(m, q * m + math.sqrt(m * log / 2)), f"library's number, m={m}"))
         found.append(compare(printed, "==", min(m, q * m + math.sqrt(2 * m * log)), f"printed number, m={m}"))
     return found
-
-
-def library_radius(m: int, d: int) -> float:
-    """The corrected radius of the library; that of max-norm training is one more."""
-    return min(initial_norm(m, d), lazy_norm(d, m) - 1)
