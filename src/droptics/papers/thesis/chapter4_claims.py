@@ -7,6 +7,7 @@ from functools import partial
 from droptics.bounds import completion_constant
 from droptics.evidence.claims import Claim
 from droptics.papers.thesis import chapter4_checks as checks
+from droptics.papers.thesis import chapter4_contraction_checks as contraction_checks
 from droptics.papers.thesis import chapter4_relu_checks as relu_checks
 from droptics.papers.thesis.errata import ERRATA
 
@@ -254,24 +255,24 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-lem10-clipping",
         f"{SOURCE}, Lemma 10 (1)",
         "Clipping does not increase the empirical Rademacher complexity.",
-        check=partial(relu_checks.clipping, 1.0),
-        control=partial(relu_checks.clipping, 1.1),
+        check=partial(contraction_checks.clipping, 1.0),
+        control=partial(contraction_checks.clipping, 1.1),
     ),
     Claim(
         "thesis-lem10",
         f"{SOURCE}, Lemma 10 (2)",
         "R_S(L) <= 2 R_S(G) for the squared loss and labels -1 and +1.",
         "constant",
-        check=partial(relu_checks.loss_contraction, 2.0),
-        control=partial(relu_checks.loss_contraction, 4.0),
+        check=partial(contraction_checks.loss_contraction, 2.0),
+        control=partial(contraction_checks.loss_contraction, 4.0),
         erratum=ERRATA["lem10"],
     ),
     Claim(
         "thesis-lem10-corrected",
         f"{SOURCE}, Lemma 10 (2), corrected",
         "R_S(L) <= 4 R_S(G) for the squared loss and labels -1 and +1.",
-        check=partial(relu_checks.loss_contraction, 4.0),
-        control=partial(relu_checks.loss_contraction, 3.9),
+        check=partial(contraction_checks.loss_contraction, 4.0),
+        control=partial(contraction_checks.loss_contraction, 3.9),
     ),
     Claim(
         "thesis-sec4.6",
