@@ -41,7 +41,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop8",
         f"{SOURCE}, Proposition 8",
-        "The penalty is sum_l lam^l R_l with R_l a sum over l pivot layers and nodes.",
+        "The penalty is sum_l lam^l R_l, where R_l sums alpha^2 beta_1^2 ... beta_{l-1}^2 gamma^2 over l pivot layers "
+        "and a node in each: alpha the C-norm of its row of the map up to the first, beta its entries of the maps "
+        "between, gamma the norm of its column of the map after the last.",
         check=partial(checks.sub_regularizers, lambda lam, level: lam**level),
         control=partial(checks.sub_regularizers, lambda lam, level: lam),
         objects=("penalties.sub_penalties", "training.train", "training.Penalized"),

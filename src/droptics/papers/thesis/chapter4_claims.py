@@ -34,7 +34,8 @@ CLAIMS: tuple[Claim, ...] = (
         "||M||_*^2/d1.",
         check=partial(checks.gaussian_sensing, 1.0),
         control=partial(checks.gaussian_sensing, 1.05),
-        objects=("norms.nuclear", "penalties.penalty", "models.Factorization"),
+        objects=("norms.nuclear", "penalties.penalty", "penalties.risk", "models.Factorization"),
+        note="For d1 >= rank M, without which there are no factors; the regularizer without lam, as in (4.2).",
     ),
     Claim(
         "thesis-prop4",

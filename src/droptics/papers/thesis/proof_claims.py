@@ -118,7 +118,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-def6",
         f"{SOURCE}, Definition 6",
-        "The squared loss (1-yf(x))^2 and (y-g(x))^2 of the class L_alpha are one, g the clipped prediction.",
+        "For the clipped prediction g the squared loss (1-yg(x))^2 as defined and (y-g(x))^2, which the class L_alpha "
+        "has, are one.",
         "holds only if",
         check=partial(checks.two_losses, (1.0, -1.0)),
         control=partial(checks.two_losses, (0.5,)),
