@@ -199,8 +199,8 @@ CLAIMS: tuple[Claim, ...] = (
         "If s_1 - s_2 >= s_2/nu for the singular values of Mbar = Cyx C^-1/2, the optimal map is S(Mbar) C^-1/2, all "
         "values lowered by nu s_1/(1+nu) and cut at zero, and an equalized network of it is a global optimum.",
         check=lambda: [
-            *optimum_checks.gap_condition((2.0, 0.5), (2, 2), 0.5),
-            *optimum_checks.correlated_optimum(0.7),
+            *optimum_checks.gap_condition((2.0, 1.1), (2, 2), 0.5),
+            *optimum_checks.correlated_optimum(0.8),
         ],
         control=partial(optimum_checks.gap_condition, (1.0, 0.4), (2, 2), 0.2),
         objects=("penalties.effective_strength", "penalties.penalty", "equalization.gap_condition"),

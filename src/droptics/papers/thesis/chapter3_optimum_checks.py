@@ -235,6 +235,15 @@ def deep_minimum(
     return descend(objective, shapes, starts=starts, seed=seed, size=0.8)[0]
 
 
+def _energy(weights: Sequence[Tensor], drop: float) -> Tensor:
+    """E ||W_masked x||^2 for E x x^T = I: the second moment layer by layer, its diagonal raised by each mask."""
+    second = torch.eye(weights[0].shape[1], dtype=torch.float64)
+    for weight in weights[:-1]:
+        second = weight @ second @ weight.mT
+        second = second + drop / (1 - drop) * torch.diag(torch.diagonal(second))
+    return ((weights[-1] @ second) * weights[-1]).sum()
+
+
 def gap_condition(spectrum: Sequence[float], widths: Sequence[int], drop: float) -> list[Comparison]:
     """Under nu s_1/(1+nu) >= s_2 the deep optimum is tr Cyy - s_1^2/(1+nu)."""
     nu = subset_sum(widths, drop / (1 - drop))
@@ -248,36 +257,44 @@ def gap_condition(spectrum: Sequence[float], widths: Sequence[int], drop: float)
     return found
 
 
-def correlated_optimum(drop: float) -> list[Comparison]:
+def correlated_optimum(share: float) -> list[Comparison]:
     """Theorem 10 for correlated inputs: the map that descent finds, its value, and its penalty against the envelope.
 
-    The network of equal weights of the stated map is equalized and has the same criterion, summed over all masks.
+    s_2 of Mbar is `share` of the largest that the gap allows. The network of equal weights of the stated map is
+    equalized and has the same criterion, summed over all masks.
     """
-    data, widths = moments(4, 2, 3), (2, 3)
-    nu = subset_sum(widths, drop / (1 - drop))
-    root = psd_root(data.xx)
-    P, s, Rh = torch.linalg.svd(torch.linalg.solve(root, data.yx.mT).mT, full_matrices=False)
-    stated = torch.linalg.solve(root, ((P * (s - nu * s[0] / (1 + nu)).clamp_min(0)) @ Rh).mT).mT
-    shapes = [(b, a) for a, b in itertools.pairwise((3, *widths, 2))]
+    found = []
+    for seed, (outputs, inputs, widths, drop) in enumerate(((2, 3, (2, 3), 0.6), (3, 2, (3,), 0.7))):
+        nu, plain = subset_sum(widths, drop / (1 - drop)), moments(seed, outputs, inputs)
+        s = tensor([2.0, share * 2.0 * nu / (1 + nu)])
+        root = psd_root(plain.xx)
+        P, R = (torch.linalg.qr(normal(seed + size, size, 2)).Q for size in (outputs, inputs))
+        yy = (P * s.square()) @ P.mT + torch.eye(outputs, dtype=torch.float64)
+        data = Moments(plain.xx, (P * s) @ R.mT @ root, (yy + yy.mT) / 2)
+        stated = torch.linalg.solve(root, ((P * (s - nu * s[0] / (1 + nu)).clamp_min(0)) @ R.mT).mT).mT
 
-    def objective(*weights: Tensor) -> Tensor:
-        W = product(weights)
-        error = data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum()
-        return error + penalty(DeepLinear(list(weights)), data, law(weights, drop)).value
+        # on white inputs, W_1 C^1/2 in place of W_1; the error is that of Mbar and of noise of second moment I
+        def objective(*weights: Tensor, Mbar: Tensor = (P * s) @ R.mT, drop: float = drop) -> Tensor:
+            return Mbar.square().sum() + len(Mbar) - 2 * (product(weights) * Mbar).sum() + _energy(weights, drop)
 
-    best, weights = descend(objective, shapes, starts=2, seed=2)
-    added = penalty(DeepLinear(list(weights)), data, law(weights, drop))
-    equalized = rank_one_network(P[:, 0] * s[0] / (1 + nu), torch.linalg.solve(root, Rh[0]), widths)
-    return [
-        compare(product(equalized), "==", stated, "map of the equalized network"),
-        compare(_distances(equalized, data, drop)[2], "==", 0.0, "it is equalized"),
-        compare(masked_error(equalized, data, drop), "==", best, "it is a global optimum", precision=1e-6),
-        compare(effective_strength(widths, drop), "==", nu, "nu of the library"),
-        compare(s[0] - s[1], ">=", s[1] / nu, "the gap"),
-        compare(product(weights), "==", stated, "map, correlated inputs", precision=1e-4),
-        compare(best, "==", data.yy.trace() - s[0] ** 2 / (1 + nu), "value, correlated inputs", precision=1e-6),
-        compare(added, "==", nu * nuclear(stated @ root) ** 2, "equalized", precision=1e-4),
-    ]
+        shapes = [(b, a) for a, b in itertools.pairwise((inputs, *widths, outputs))]
+        best, weights = descend(objective, shapes, starts=2, seed=seed)
+        weights = [torch.linalg.solve(root, weights[0].mT).mT, *weights[1:]]
+        equalized = rank_one_network(P[:, 0] * s[0] / (1 + nu), torch.linalg.solve(root, R[:, 0]), widths)
+        value = data.yy.trace() - s[0] ** 2 / (1 + nu)
+        label, added = f"widths {widths}", nu * (s[0] / (1 + nu)) ** 2
+        found += [
+            compare(s[0] - s[1], ">=", s[1] / nu, f"the gap, {label}"),
+            compare(best, "==", value, f"value, {label}", precision=1e-6),
+            compare(masked_error(weights, data, drop), "==", best, f"all masks, {label}", precision=1e-8),
+            compare(product(weights), "==", stated, f"map, {label}", precision=1e-3),
+            compare(penalty_of(weights, data, drop), "==", added, f"equalized, {label}", precision=1e-3),
+            compare(product(equalized), "==", stated, f"map of the equalized network, {label}"),
+            compare(_distances(equalized, data, drop)[2], "==", 0.0, f"it is equalized, {label}"),
+            compare(masked_error(equalized, data, drop), "==", value, f"it is a global optimum, {label}"),
+            compare(effective_strength(widths, drop), "==", nu, f"nu of the library, {label}"),
+        ]
+    return found
 
 
 @cache

@@ -17,7 +17,7 @@ SOURCE = "Mianjy thesis"
 
 
 def losses_cell(*, points: int) -> list[Row]:
-    """0-1 loss, cross-entropy in base two, its reflection, and the tight concave minorant, on [-3, 3]."""
+    """0-1 loss, cross-entropy in base two, its reflection, and that raised by one to meet the 0-1 loss, on [-3, 3]."""
     rows: list[Row] = []
     for i in range(points):
         z = -3 + 6 * i / (points - 1)
