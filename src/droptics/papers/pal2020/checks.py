@@ -102,6 +102,13 @@ def kronecker_masks(size: Callable[[int, int], int]) -> list[Comparison]:
     return found
 
 
+def order_of_blocks(printed: bool) -> list[Comparison]:
+    """Masks and penalties with the blocks of size r or, as `printed`, r blocks of size d/r."""
+    formula = library(printed_kronecker if printed else Block)
+    masks = kronecker_masks(lambda width, block: width // block if printed else block)
+    return [*masks, *penalty_identity(formula, (2, 3))]
+
+
 def algorithm_1(factor: float) -> list[Comparison]:
     """Mean printed step over masks against `factor` times the gradient of the explicit objective."""
     found = []

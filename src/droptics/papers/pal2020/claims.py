@@ -34,11 +34,8 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, eq. (3)",
         "A DropBlock mask with blocks of size r is diag(w) kron I_{d/r}.",
         "slip",
-        check=lambda: [
-            *checks.kronecker_masks(lambda width, block: width // block),
-            *checks.penalty_identity(checks.library(checks.printed_kronecker), (2, 3)),
-        ],
-        control=lambda: [*checks.kronecker_masks(lambda width, block: block), *checks.penalty_identity(_KEPT, (2, 3))],
+        check=partial(checks.order_of_blocks, True),
+        control=partial(checks.order_of_blocks, False),
         objects=("masks.Block",),
         erratum=ERRATA["eq3"],
     ),
