@@ -281,7 +281,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "wide-heads",
-        "Joint covariances by every method are those of all masks, classes of wide heads those of many draws.",
+        "Joint covariances in closed form, listed and drawn are those of all masks, classes of wide heads those of "
+        "many draws.",
         pair(module_checks.wide_heads),
         ("predictions.predictive",),
         f"{ENUMERATED} Wide heads beside 40,000 masks.",
