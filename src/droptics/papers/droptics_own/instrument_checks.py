@@ -39,7 +39,7 @@ from droptics.models import DeepLinear, ReLUNet, TwoLayerLinear
 from droptics.optima import optimum, optimum_of_map
 from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.droptics_own.telling import same
-from droptics.papers.instances import coin_masks, moments, normal, sample, second_moment, tensor, uniform
+from droptics.papers.instances import coin_masks, descend, moments, normal, sample, second_moment, tensor, uniform
 from droptics.penalties import MonteCarlo, criterion, penalty, risk
 from droptics.predictions import predictive
 from droptics.rates import two_level
@@ -92,7 +92,7 @@ def linear_robustness(radius: float) -> list[Comparison]:
     right = robust_accuracy(model, data, threat, [Fgsm(), LinearExact()], batch=16)
     count = int((least > 0).sum())
     low, high = (float(end) for end in (right.robust.lower, right.robust.upper))
-    share = proportion(3, 11, 0.9)
+    share, none, every = proportion(3, 11, 0.9), proportion(0, 11), proportion(11, 11)
     return [
         compare(smallest_margins(model, data.inputs, data.targets, threat), "==", least, "smallest margins"),
         compare(right.robust.value, "==", count / 50, "robust accuracy"),
@@ -100,6 +100,10 @@ def linear_robustness(radius: float) -> list[Comparison]:
         compare(binom.sf(count - 1, 50, low), "==", 0.025, "tail at the lower end", precision=1e-7),
         compare(binom.cdf(count, 50, high), "==", 0.025, "tail at the upper end", precision=1e-7),
         compare(binom.cdf(3, 11, float(share.upper)), "==", 0.05, "tail at the upper end, 90 %", precision=1e-7),
+        compare(binom.sf(2, 11, float(share.lower)), "==", 0.05, "tail at the lower end, 90 %", precision=1e-7),
+        compare(binom.cdf(0, 11, float(none.upper)), "==", 0.025, "tail at the upper end, none", precision=1e-7),
+        compare(binom.sf(10, 11, float(every.lower)), "==", 0.025, "tail at the lower end, all", precision=1e-7),
+        compare([float(none.lower), float(every.upper)], "==", [0.0, 1.0], "ends of none and all"),
     ]
 
 
@@ -223,17 +227,19 @@ def leading_values(power: float) -> list[Comparison]:
 
 def drawn_landscape(shift: float) -> list[Comparison]:
     """Critical points of two tied units: gradients of the mean over all masks vanish, minima have the least value."""
-    data = Moments.of_map(tensor([[1.5]]))
     found = []
-    for drop in (0.3, 0.6):
-        drawn = portrait(data, Bernoulli(drop, 2), resolution=3, steps=1)
+    for drop, size in ((0.3, 1.5), (0.6, 0.4), (0.8, 3.0)):
+        drawn, label = (
+            portrait(Moments.of_map(tensor([[size]])), Bernoulli(drop, 2), resolution=5, steps=1),
+            (drop, size),
+        )
 
-        def mean_loss(weights: Tensor, drop: float = drop) -> Tensor:
+        def mean_loss(weights: Tensor, drop: float = drop, size: float = size) -> Tensor:
             parts = [
-                chance * (1.5 - (kept / (1 - drop) * weights.square()).sum()) ** 2
+                chance * (size - (kept / (1 - drop) * weights.square()).sum(-1)) ** 2
                 for kept, chance in coin_masks([drop] * 2)
             ]
-            return torch.stack(parts).sum()
+            return torch.stack(parts).sum(0)
 
         values: dict[str, list[float]] = {}
         for kind, points in drawn.points.items():
@@ -241,36 +247,57 @@ def drawn_landscape(shift: float) -> list[Comparison]:
                 place = (shift * tensor(point)).requires_grad_()
                 value = mean_loss(place)
                 (slope,) = torch.autograd.grad(value, place)
-                found.append(compare(slope, "==", 0.0, f"slope at a {kind}, drop {drop}"))
+                found.append(compare(slope, "==", 0.0, f"slope at a {kind}, {label}"))
                 values.setdefault(kind, []).append(float(value.detach()))
-        lowest = min(min(part) for part in values.values())
-        found.append(compare(max(values["global minimum"]), "==", lowest, f"least value, drop {drop}"))
-        found.append(compare(float(len(values["global minimum"])), "==", 4.0, f"minima, drop {drop}"))
-        corner = float(drawn.values[0, 2]), mean_loss(torch.stack([drawn.axis[2], drawn.axis[0]]))
-        found.append(compare(corner[0], "==", corner[1], f"a value of the grid, drop {drop}"))
+        least, _ = descend(mean_loss, [(2,)], starts=1)
+        for reached in values["global minimum"]:
+            found.append(compare(reached, "==", least, f"least value, {label}"))
+        found.append(compare(float(len({*drawn.points["global minimum"]})), "==", 4.0, f"minima, {label}"))
+        axis = drawn.axis
+        grid = torch.stack([axis.expand(5, 5), axis[:, None].expand(5, 5)], -1)
+        found.append(compare(drawn.values, "==", mean_loss(grid), f"values of the grid, {label}"))
     return found
 
 
 def root_slopes(order: float) -> list[Comparison]:
-    """Derivatives of the root and the inverse root of a second moment against differences."""
-    matrix, change = second_moment(1, 4) + torch.eye(4, dtype=torch.float64), normal(2, 4, 4)
-    change, step, found = change + change.mT, 1e-5, []
-    for name, root in (("root", psd_root), ("inverse root", psd_inverse_root)):
-        slope = torch.func.jvp(root, (matrix,), (change,))[1]
-        apart = (root(matrix + step * change) - root(matrix - step * change)) / (order * step)
-        found.append(compare(slope, "==", apart, name, precision=1e-7, scale=float(apart.abs().max())))
+    """Derivatives of the root and the inverse root of a second moment against differences of roots by eigenvectors."""
+    step, found = 1e-5, []
+    equal = 2 * torch.eye(3, dtype=torch.float64)  # all values alike: no eigenvector is known
+    for seed, matrix in (
+        (2, second_moment(1, 4) + torch.eye(4)),
+        (5, second_moment(4, 3) + 0.3 * torch.eye(3)),
+        (8, equal),
+    ):
+        change, weight = normal(seed, *matrix.shape), normal(seed + 1, *matrix.shape)
+        change = change + change.mT
+        for name, root, power in (("root", psd_root, 0.5), ("inverse root", psd_inverse_root, -0.5)):
+            ends = []
+            for sign in (1, -1):
+                values, vectors = np.linalg.eigh((matrix + sign * step * change).numpy())
+                ends.append(torch.from_numpy(vectors * values**power @ vectors.T))
+            apart = (ends[0] - ends[1]) / (order * step)
+            size, label = float(apart.abs().max()), f"{name}, {len(matrix)}, {seed}"
+            slope = torch.func.jvp(root, (matrix,), (change,))[1]
+            found.append(compare(slope, "==", apart, label, precision=1e-7, scale=size))
+            leaf = matrix.clone().requires_grad_()
+            (back,) = torch.autograd.grad((root(leaf) * weight).sum(), leaf)
+            found.append(
+                compare((back * change).sum(), "==", (apart * weight).sum(), f"back, {label}", 1e-7, 10 * size)
+            )
     return found
 
 
 def sampled_intervals(count: float) -> list[Comparison]:
     """The interval of a criterion is that of its penalty moved by the risk; sampled draws of a layer have its mean."""
     model, data = TwoLayerLinear(normal(1, 2, 3), normal(2, 4, 3)), sample(3, 6, 4, 2)
-    law, method = Bernoulli(0.4, 3), MonteCarlo(64, seed=5)
-    whole, part, base = criterion(model, data, law, method), penalty(model, data, law, method), risk(model, data)
-    found = [
-        compare(getattr(whole, end), "==", getattr(part, end) + count * base, f"{end} end")
-        for end in ("lower", "upper")
-    ]
+    law, found = Bernoulli(0.4, 3), []
+    base = (data.inputs @ model.V @ model.U.mT - data.targets).square().sum(1).mean()
+    found.append(compare(risk(model, data), "==", base, "risk"))
+    for draws, seed in ((64, 5), (400, 6)):
+        method = MonteCarlo(draws, seed=seed)
+        whole, part = criterion(model, data, law, method), penalty(model, data, law, method)
+        for end in ("value", "lower", "upper"):
+            found.append(compare(getattr(whole, end), "==", getattr(part, end) + count * base, f"{end}, {draws} draws"))
     head = nn.Linear(3, 2, bias=False).double()
     head.weight = nn.Parameter(2 * normal(4, 2, 3))
     features, labels = normal(5, 1, 3), torch.zeros(20_000, dtype=torch.long)
