@@ -173,28 +173,39 @@ def completion_systems(strength: Callable[[float], float]) -> list[Comparison]:
             own = torch.diagonal(gram) if kind == "empirical" else len(Vi) * level
             solved = torch.linalg.solve(gram + torch.diag(lam * own), Vi.mT @ centered[part])
             found.append(compare(U[i], "==", solved, f"row {i}, {kind}", precision=1e-5))
+        level = torch.from_numpy(np.bincount(rows)).double() @ U.square() / len(values)
+        for j in range(6):  # and every column
+            part = torch.from_numpy(columns == j)
+            Uj = U[torch.from_numpy(rows)[part]]
+            gram = Uj.mT @ Uj
+            own = torch.diagonal(gram) if kind == "empirical" else len(Uj) * level
+            solved = torch.linalg.solve(gram + torch.diag(lam * own), Uj.mT @ centered[part])
+            found.append(compare(V[j], "==", solved, f"column {j}, {kind}", precision=1e-5))
     return found
 
 
-def completion_masks(kept: float) -> list[Comparison]:
-    """One step of dropout SGD on one rating and one factor: the mask is 0 or `kept`, nothing between."""
+def completion_masks(share: float) -> list[Comparison]:
+    """One step of dropout SGD on one rating and one factor: the mask is 0 or share / theta, nothing between."""
     found = []
-    moved = set()
-    for seed in range(12):
-        options = {"biases": False, "init_scale": 1.0, "seed": seed, "dtype": "float64", "step_size": 0.05}
-        model = DropoutCompletion(1, 0.5, solver="sgd", sweeps=1, **options)  # type: ignore[arg-type]
-        model.fit((np.array([0, 1]), np.array([0, 1]), np.array([1.0, -1.0])))
-        generator = np.random.default_rng(seed)
-        v = generator.standard_normal((2, 1))
-        u = np.random.default_rng([seed, 1]).standard_normal((2, 1))
-        for i, y in enumerate((1.0, -1.0)):
-            place = int(np.flatnonzero(model.user_ids_ == i)[0])
-            before, item, after = float(u[place, 0]), float(v[place, 0]), float(model.user_factors_[place, 0])
-            ends = [before - 0.05 * (z * before * item - y) * z * item for z in (0.0, kept)]
-            nearest = min(ends, key=lambda end: abs(end - after))
-            moved.add(ends.index(nearest))
-            found.append(compare(after, "==", nearest, f"seed {seed}, rating {i}", precision=1e-7))
-    return [*found, compare(float(len(moved)), "==", 2.0, "both masks occur")]
+    for drop in (0.5, 0.2):
+        moved = set()
+        for seed in range(12):
+            options = {"biases": False, "init_scale": 1.0, "seed": seed, "dtype": "float64", "step_size": 0.05}
+            model = DropoutCompletion(1, drop, solver="sgd", sweeps=1, **options)  # type: ignore[arg-type]
+            model.fit((np.array([0, 1]), np.array([0, 1]), np.array([1.0, -1.0])))
+            generator = np.random.default_rng(seed)
+            v = generator.standard_normal((2, 1))
+            u = np.random.default_rng([seed, 1]).standard_normal((2, 1))
+            for i, y in enumerate((1.0, -1.0)):
+                place = int(np.flatnonzero(model.user_ids_ == i)[0])
+                before, item, after = float(u[place, 0]), float(v[place, 0]), float(model.user_factors_[place, 0])
+                masks = (0.0, share / (1 - drop))
+                ends = [before - 0.05 * (z * before * item - y) * z * item for z in masks]
+                nearest = min(ends, key=lambda end: abs(end - after))
+                moved.add(ends.index(nearest))
+                found.append(compare(after, "==", nearest, f"drop {drop}, seed {seed}, rating {i}", precision=1e-7))
+        found.append(compare(float(len(moved)), "==", 2.0, f"both masks occur, drop {drop}"))
+    return found
 
 
 def _covering(size: int, block: int, edges: str) -> Iterator[range]:

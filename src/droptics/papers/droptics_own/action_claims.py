@@ -14,10 +14,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-completion",
         "droptics, thesis-prop3 and thesis-prop4 as solved",
-        "Alternating least squares ends where every row solves (G + lam diag G) u = V^T y (empirical) or "
+        "Alternating least squares ends where every row and column solves (G + lam diag G) u = V^T y (empirical) or "
         "(G + lam n_i diag s) u = V^T y (expected); dropout SGD multiplies by 0 or 1/theta.",
-        check=lambda: [*runs.completion_systems(lambda drop: drop / (1 - drop)), *runs.completion_masks(2.0)],
-        control=lambda: [*runs.completion_systems(lambda drop: drop), *runs.completion_masks(1.0)],
+        check=lambda: [*runs.completion_systems(lambda drop: drop / (1 - drop)), *runs.completion_masks(1.0)],
+        control=lambda: [*runs.completion_systems(lambda drop: drop), *runs.completion_masks(0.5)],
         objects=("recommenders.DropoutCompletion",),
         note=PROVED,
     ),

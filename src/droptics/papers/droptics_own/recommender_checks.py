@@ -14,20 +14,30 @@ from droptics.recommenders import DropoutAutoencoder, ImplicitDropoutCompletion
 
 
 def input_dropout(wrong: float) -> list[Comparison]:
-    """Gradients of the masked losses, by all masks, at the closed forms; `wrong` scales the weights."""
+    """Masked losses, by all masks, as ridges, and their gradients at the closed forms; `wrong` scales the weights."""
     found = []
-    drop, ridge = 0.35, 0.8
-    x = normal(3, 11, 6) * (normal(4, 11, 6) > -0.5)
-    for diagonal in ("free", "zero"):
-        model = DropoutAutoencoder(drop, ridge, diagonal, feedback="graded", dtype="float64").fit_gram(x.mT @ x)
-        weights = wrong * torch.from_numpy(model.weights())
-        weights.requires_grad_()
-        loss = _masked(x, weights, drop, diagonal == "zero")
-        loss = loss + (drop if diagonal == "zero" else 1.0) * ridge * weights.square().sum()
-        (gradient,) = torch.autograd.grad(loss, weights)
-        if diagonal == "zero":
-            gradient = gradient - torch.diag(gradient.diagonal())
-        found.append(compare(gradient.abs().max() / loss.detach(), "<=", torch.tensor(1e-10), f"{diagonal} diagonal"))
+    for seed, rows, size, drop, ridge in ((3, 11, 6, 0.35, 0.8), (7, 4, 5, 0.7, 0.1)):
+        x = normal(seed, rows, size) * (normal(seed + 1, rows, size) > -0.5)
+        gram, any_weights = x.mT @ x, normal(seed + 2, size, size)
+        strengths = drop / (1 - drop) * gram.diagonal() + ridge
+        plain = (x - x @ any_weights).square().sum() + (strengths[:, None] * any_weights.square()).sum()
+        masked = _masked(x, any_weights, drop, False) + ridge * any_weights.square().sum()
+        found.append(compare(masked, "==", plain, f"a ridge on row k, {size} items"))
+        C = torch.linalg.inv(gram + torch.diag(strengths))
+        for diagonal, sigma in (("free", strengths), ("zero", 1 / C.diagonal())):
+            model = DropoutAutoencoder(drop, ridge, diagonal, feedback="graded", dtype="float64").fit_gram(gram)  # type: ignore[arg-type]
+            weights = wrong * torch.from_numpy(model.weights())
+            stated = torch.eye(size).double() - C * sigma
+            found.append(compare(weights, "==", stated, f"I - C diag(sigma), {diagonal}, {size} items"))
+            weights.requires_grad_()
+            loss = _masked(x, weights, drop, diagonal == "zero")
+            loss = loss + (drop if diagonal == "zero" else 1.0) * ridge * weights.square().sum()
+            (gradient,) = torch.autograd.grad(loss, weights)
+            if diagonal == "zero":
+                gradient = gradient - torch.diag(gradient.diagonal())
+                found.append(compare(weights.detach().diagonal(), "==", 0.0, f"zero diagonal, {size} items"))
+            worst = gradient.abs().max() / loss.detach()
+            found.append(compare(worst, "<=", torch.tensor(1e-10), f"{diagonal} diagonal, {size} items"))
     return found
 
 
