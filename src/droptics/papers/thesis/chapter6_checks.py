@@ -340,15 +340,34 @@ def scalar_step(factor: float) -> list[Comparison]:
 
 
 def effective_means_misclassified(factor: float, slope: float) -> list[Comparison]:
-    """For slope below the threshold a beta-effective attack exists only where the clean point is misclassified."""
-    found = []
-    for seed in range(50):
-        m, d, nu = 3, 2, 0.8
-        W = normal(seed, m, d)
-        W, a = W / W.norm(), torch.sign(normal(seed + 1, m))
-        x, y = 0.6 * normal(seed + 2, d), 1.0
-        net, label = LeakyNet(W, a, slope), tensor([y])
-        least = float(smallest_score(net, x[None], label, nu, steps=12))
-        if least <= -factor * nu * (1 - slope) * math.sqrt(m):
-            found.append(compare(label * net(x[None]), "<", 0.0, "clean score"))
-    return found
+    """For slope below the threshold a beta-effective attack exists only where the clean point is misclassified.
+
+    Attacks are a grid of the disc and the library's search. Points lie where the worst score is near -beta, those of
+    one unit so that the bound is attained: y f(x) = -w x for w x > 0, and the worst point is w x + nu.
+    """
+    found, count = [], 0
+    angles, radii = torch.linspace(0, 2 * math.pi, 121).double()[:-1], torch.linspace(0, 1, 11).double()
+    disc = (radii[:, None, None] * torch.stack([angles.cos(), angles.sin()], -1)).reshape(-1, 2)
+    for seed in range(24):
+        m, nu = 1 + seed % 4, 0.3 + 0.5 * (seed % 3)
+        W = normal(seed, m, 2)
+        W, a = W / W.norm(), torch.ones(m).double() if m < 3 else torch.sign(normal(seed + 1, m))
+        if seed % 2:  # all units look one way: the score falls as fast as it can
+            W = (W[:1] / W[0].norm()).expand(m, 2) / math.sqrt(m)
+            a = torch.ones(m).double()
+        way = (a[:, None] * W).sum(0)
+        beta = factor * nu * (1 - slope) * math.sqrt(m)
+        reach = tensor([-0.06, -0.01, 0.02, 0.1, 0.4, 1.0])
+        x = (beta / math.sqrt(m) - nu + reach[:, None] * nu) * way / way.norm()
+
+        def score(points: Tensor, W: Tensor = W, a: Tensor = a) -> Tensor:
+            units = points @ W.mT
+            return -torch.where(units > 0, units, slope * units) @ a
+
+        least = score(x[:, None] + nu * disc).amin(1)
+        told = smallest_score(LeakyNet(W, a, slope), x, -torch.ones(6).double(), nu, steps=12)
+        found.append(compare(told, "<=", least + 0.05 * nu, "search"))
+        if bool((effective := least <= -beta).any()):
+            count += int(effective.sum())
+            found.append(compare(score(x)[effective], "<", 0.0, f"clean scores, {m} units, radius {nu:.1f}"))
+    return [*found, compare(float(count), ">=", 30.0, "effective attacks")]
