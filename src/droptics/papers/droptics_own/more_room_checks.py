@@ -193,13 +193,15 @@ def searched_optima(scale: float) -> list[Comparison]:
     """Optima and bounds of correlated laws and of entries against a general search."""
     found: list[Comparison] = []
     population = moments(1, 2, 3)
-    correlated = Discrete(tensor([[1.0, 0, 1], [0, 1, 1], [1, 1, 0]]), simplex(2, 3))
+    atoms, odds = tensor([[1.0, 0, 1], [0, 1, 1], [1, 1, 0]]), simplex(2, 3)
+    correlated, relative = Discrete(atoms, odds), atoms / (odds @ atoms) - 1
+    spread = torch.einsum("t,ti,tj->ij", odds, relative, relative)
 
     def value(U: Tensor, V: Tensor) -> Tensor:
         W = U @ V.mT
         gram = (U.mT @ U) * (V.mT @ population.xx @ V)
         error = population.yy.trace() - 2 * (W * population.yx).sum() + ((W @ population.xx) * W).sum()
-        return error + scale * (correlated.characteristic * gram).sum()
+        return error + scale * (spread * gram).sum()
 
     least, _ = descend(value, [(2, 3), (3, 3)], starts=2)
     best = optimum(TwoLayerLinear, population, correlated)

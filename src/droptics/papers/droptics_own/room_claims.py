@@ -326,7 +326,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "random-networks",
-        "The robust accuracy of a linear score that stays random is that of its mean; optima are searched.",
+        "The robust accuracy of a linear score that stays random is that of its mean; the optimum of measurements of "
+        "every entry is what a search gives.",
         (partial(more_room_checks.random_networks, 1.0), partial(more_room_checks.random_networks, 1.3)),
         ("attacks.robust_accuracy", "attacks.Averaged", "optima.optimum"),
         "By L-BFGS from several starts.",

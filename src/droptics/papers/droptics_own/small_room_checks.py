@@ -328,8 +328,19 @@ def units_of_networks(scale: float) -> list[Comparison]:
     found.append(compare(image, "==", (data.inputs @ plain.V * kept * 1.5) @ plain.U.mT, "exported linear"))
     drawn = draw(Bernoulli(0.3, 6), 4000, torch.Generator().manual_seed(1))
     found.append(compare(drawn.double().mean(0), "==", 0.7 / scale, "units kept", precision=5 * (0.21 / 4000) ** 0.5))
-    judged = evaluate(net, data, drawn[:50])
-    found.append(compare(judged.gap, "==", judged.full - judged.accuracies.mean(), "gap"))
-    found.append(compare(judged.quantiles((0.25,)), "==", judged.accuracies.quantile(0.25), "quantile"))
+    for factor in (1.0, 1.7):
+        judged = evaluate(net, data, drawn[:50], scale=factor)
+        own = [
+            float(
+                (((hidden * row * factor) @ net.weights[1].mT + net.biases[1]).argmax(1) == data.targets)
+                .double()
+                .mean()
+            )
+            for row in drawn[:50]
+        ]
+        gap = curve[6] - sum(own) / 50
+        found.append(compare(judged.accuracies, "==", own, f"accuracies of sub-networks, {factor}"))
+        found.append(compare([judged.full, judged.gap], "==", [curve[6], gap], f"gap, {factor}"))
+        found.append(compare(judged.quantiles((0.25,)), "==", tensor(own).quantile(0.25), f"quantile, {factor}"))
     found.append(compare(judged.widths, "==", drawn[:50].sum(1), "widths"))
     return found
