@@ -21,7 +21,7 @@ def drop_connect_optimum(scale: float) -> list[Comparison]:
     The least penalty is searched over all factors of the map; penalties are sums over all masks of the weights.
     """
     found = []
-    shapes_of = ((2, 3, 3, 0.4), (3, 2, 2, 0.7), (2, 3, 1, 0.5))
+    shapes_of = ((2, 3, 2, 0.4), (3, 2, 3, 0.7), (2, 3, 1, 0.5))
     for seed, (outputs, inputs, width, rate) in enumerate(shapes_of):
         data, masks = moments(seed, outputs, inputs), Bernoulli(rate, inputs * width)
         model, label = Connections(normal(seed, outputs, width), normal(seed + 1, inputs, width)), f"{inputs}-{width}"
