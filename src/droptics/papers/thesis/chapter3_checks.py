@@ -17,7 +17,7 @@ from droptics.data import Moments
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.linalg import psd_root
 from droptics.masks import Bernoulli, Product
-from droptics.models import DeepLinear
+from droptics.models import DeepLinear, TwoLayerLinear
 from droptics.norms import nuclear, path_norm
 from droptics.papers.instances import coin_masks, expected_error, moments, normal, subsets, tensor
 from droptics.penalties import criterion, effective_strength, penalty, sub_penalties
@@ -176,7 +176,7 @@ def walks(step: int) -> list[Comparison]:
 
 
 def sub_regularizers(power: Callable[[float, int], float]) -> list[Comparison]:
-    """Library terms against lam^l R_l by the printed sum, and their total against all masks."""
+    """Library terms against lam^l R_l by the printed sum; their total, and a step of training, against all masks."""
     found = []
     for seed, (sizes, drop) in enumerate(INSTANCES):
         weights, data = network(seed, sizes), moments(seed, sizes[-1], sizes[0])
@@ -184,11 +184,13 @@ def sub_regularizers(power: Callable[[float, int], float]) -> list[Comparison]:
         printed = tensor([power(lam, level + 1) * value for level, value in enumerate(pivot_sums(weights, data.xx))])
         ours = sub_penalties(DeepLinear(weights), data, law(weights, drop))
         found.append(compare(ours, "==", printed, f"terms, sizes {sizes}"))
-        truth = masked_error(weights, data, drop) - expected_error(iter([(product(weights), 1.0)]), data)
+        truth = masked_penalty(weights, data, drop)
         found.append(compare(printed.sum(), "==", truth, f"sum, sizes {sizes}", scale=max(1.0, truth)))
     weights, data = network(1, (3, 2, 2, 3)), moments(1, 3, 3)
     leaves = [weight.clone().requires_grad_() for weight in weights]
-    slopes = torch.autograd.grad(criterion(DeepLinear(leaves), data, law(weights, 0.4)).value, leaves)
+    # without what no weight changes, E ||y||^2
+    errors = [chance * ((W @ data.xx - 2 * data.yx) * W).sum() for W, chance in masked_maps(leaves, 0.4)]
+    slopes = torch.autograd.grad(torch.stack(errors).sum(), leaves)
     run = train(DeepLinear(weights), data, Penalized(law(weights, 0.4)), steps=1, step_size=0.01)
     for before, after, slope in zip(weights, run.model.tensors, slopes, strict=True):
         found.append(compare((before - after) / 0.01, "==", slope, "exact step of training", precision=1e-8))
@@ -212,6 +214,8 @@ def shallow_case(rows: bool) -> list[Comparison]:
             found.append(compare(stated, "==", truth, f"all masks, sizes {sizes}"))
             ours = sub_penalties(DeepLinear(weights), data, law(weights, drop))
             found.append(compare(ours, "==", truth, f"library, sizes {sizes}"))
+            shallow = penalty(TwoLayerLinear(weights[1], weights[0].mT), data, Bernoulli(drop, sizes[1]))
+            found.append(compare(shallow, "==", truth, f"library, two layers, sizes {sizes}"))
     return found
 
 

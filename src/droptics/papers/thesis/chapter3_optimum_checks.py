@@ -37,6 +37,7 @@ def envelope_bound(share: float) -> list[Comparison]:
     """Nu ||M C^1/2||_*^2 lies below every network of the map and is a mean of rank-one optima of the same norm.
 
     Weights s_i/||.||_* on ||.||_* p_i r_i^T C^-1/2, each with a network whose penalty over all masks is no more.
+    Being convex and below every network it is the largest convex function there.
     """
     found = layer_bounds(share)
     low = normal(3, 2, 1) @ normal(4, 1, 3)
@@ -57,6 +58,9 @@ def envelope_bound(share: float) -> list[Comparison]:
         found.append(compare(mixed, "==", M, f"mean of the rank-one maps, widths {widths}"))
         bound = effective_strength(widths, drop) * nuclear(M @ root) ** 2
         found.append(compare(bound, "==", stated / share, f"the library's bound, widths {widths}"))
+        other = normal(seed + 9, *M.shape)
+        ends = [nuclear(X @ root) ** 2 for X in (M, other, 0.3 * M + 0.7 * other)]
+        found.append(compare(ends[2], "<=", 0.3 * ends[0] + 0.7 * ends[1], "convex"))
     return found
 
 
@@ -298,7 +302,7 @@ def correlated_optimum(share: float) -> list[Comparison]:
 
 
 @cache
-def _descended(seed: int, widths: tuple[int, ...]) -> tuple[Moments, float, list[Tensor]]:
+def _descended(seed: int, widths: tuple[int, ...], drop: float) -> tuple[Moments, float, list[Tensor]]:
     """Data of one output, and the least criterion that descent finds with its weights."""
     data = moments(seed, 1, 2)
     shapes = [(b, a) for a, b in itertools.pairwise((2, *widths, 1))]
@@ -306,24 +310,46 @@ def _descended(seed: int, widths: tuple[int, ...]) -> tuple[Moments, float, list
     def objective(*weights: Tensor) -> Tensor:
         W = product(weights)
         error = data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum()
-        return error + penalty(DeepLinear(list(weights)), data, law(weights, 0.4)).value
+        return error + penalty(DeepLinear(list(weights)), data, law(weights, drop)).value
 
     return data, *descend(objective, shapes, starts=2, seed=seed)
 
 
+@cache
+def _least_cost(seed: int, widths: tuple[int, ...], drop: float) -> float:
+    """The least penalty over w C w^T of all networks of one output that descent finds."""
+    data = moments(seed, 1, 2)
+
+    def ratio(*weights: Tensor) -> Tensor:
+        w = product(weights)
+        return penalty_of(weights, data, drop) / (w @ data.xx * w).sum()
+
+    return descend(ratio, [(b, a) for a, b in itertools.pairwise((2, *widths, 1))], starts=2, seed=seed)[0]
+
+
 def single_output(solution: Callable[[Moments, float], Tensor]) -> list[Comparison]:
-    """One output: W* = Cyx C^-1 / (1 + nu) and Theta(w) = nu w C w^T, against descent with C != I."""
+    """One output: W* = Cyx C^-1 / (1 + nu), its network equalized, against descent with C != I; Theta(w) = nu w C w^T.
+
+    Theta: no network of any map is below, by descent on their quotient, and for every w some network reaches it, by all
+    masks. Equalized: every summand of Definition 5 at its level.
+    """
     found = []
-    for seed, widths in enumerate(((2, 2), (3,))):
-        data, best, weights = _descended(seed, widths)
-        nu = float(effective_strength(widths, 0.4))
+    for seed, (widths, drop) in enumerate((((2, 2), 0.4), ((3,), 0.4), ((1, 2), 0.7))):
+        data, best, weights = _descended(seed, widths, drop)
+        nu = float(effective_strength(widths, drop))
         W = solution(data, nu)
         found.append(compare(product(weights), "==", W, f"map, widths {widths}", precision=1e-4))
         theta = nu * float((W @ data.xx * W).sum())
         error = float(data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum())
         found.append(compare(error + theta, "==", best, f"value, widths {widths}", precision=1e-7))
-        added = penalty(DeepLinear(list(weights)), data, law(weights, 0.4))
-        found.append(compare(added, "==", theta, f"equalized, widths {widths}", precision=1e-4))
+        added = penalty(DeepLinear(list(weights)), data, law(weights, drop))
+        found.append(compare(added, "==", theta, f"penalty, widths {widths}", precision=1e-4))
+        found.append(compare(_distances(weights, data, drop)[2], "<=", 1e-3, f"equalized, widths {widths}"))
+        least = _least_cost(seed, widths, drop)
+        found.append(compare(least, "==", nu, f"least penalty over w C w^T, widths {widths}", precision=1e-7))
+        for w in (W[0], normal(seed + 3, 2)):
+            cost = masked_penalty(rank_one_network(tensor([1.0]), w, widths), data, drop)
+            found.append(compare(cost, "==", nu * float(w @ data.xx @ w), f"reached, widths {widths}"))
     return found
 
 

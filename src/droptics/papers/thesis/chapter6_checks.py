@@ -29,7 +29,7 @@ from droptics.attacks import (
 )
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
-from droptics.papers.instances import normal, tensor
+from droptics.papers.instances import normal, tensor, uniform
 from droptics.papers.thesis.leaky import (
     LeakyNet,
     adversarial_sgd,
@@ -89,25 +89,46 @@ def _binary(seed: int = 3, count: int = 12) -> Sample:
     return Sample(normal(seed, count, 4), torch.sign(normal(seed + 1, count, 1)))
 
 
+def _steepest(module: nn.Module, data: Sample, norm: str, radius: float, step: float, steps: int) -> Tensor:
+    """Steps of one length against y f in the sign or the direction of its gradient, pulled back into the ball."""
+    points = data.inputs
+    for _ in range(steps):
+        leaf = points.clone().requires_grad_(True)
+        (slope,) = torch.autograd.grad(-(data.targets * module(leaf)).sum(), leaf)
+        moved = points + step * (slope.sign() if norm == "linf" else slope / slope.norm(dim=1, keepdim=True))
+        moved = moved - data.inputs
+        if norm == "linf":
+            points = data.inputs + moved.clamp(-radius, radius)
+        else:
+            points = data.inputs + moved * (radius / moved.norm(dim=1, keepdim=True)).clamp_max(1)
+    return points
+
+
 def same_attacks(steps: int, raw: bool) -> list[Comparison]:
-    """Sign and normalized attacks are identical with and without reflection; raw gradients are not."""
-    found = []
-    for norm, radius in (("linf", 0.2), ("l2", 0.5)):
-        threat = Threat(norm, radius)
-        pairs: list[tuple[Method, Method]] = [
-            (Fgsm(Logistic()), Fgsm(Reflected(Logistic()))),
-            (Bim(Logistic(), steps), Bim(Reflected(Logistic()), steps)),
+    """Sign and normalized attacks, with and without reflection, are those on y f itself; raw gradients are not.
+
+    The gradient of the reflected loss is e^(y f) times that of the loss. Steps of BIM leave the ball and come back.
+    """
+    found, losses = [], (Logistic(), Reflected(Logistic()))
+    for seed, (norm, radius) in itertools.product((0, 20), (("linf", 0.2), ("l2", 0.5))):
+        threat, module, data, short = Threat(norm, radius), _scorer(seed), _binary(seed + 3), 0.4 * radius
+        kinds: list[tuple[list[Method], float, int]] = [
+            ([Fgsm(loss) for loss in losses], radius, 1),
+            ([Bim(loss, steps, short) for loss in losses], short, steps),
         ]
         if raw:
-            pairs = [
-                (
-                    Pgd(Logistic(), steps=steps, step=0.3, gradient="raw"),
-                    Pgd(Reflected(Logistic()), steps=steps, step=0.3, gradient="raw"),
-                )
-            ]
-        for plain, other in pairs:
-            results = [attack(_scorer(), _binary(), threat, method).inputs for method in (plain, other)]
-            found.append(compare(results[1], "==", results[0], f"{type(plain).__name__}, {norm}"))
+            kinds = [([Pgd(loss, steps=steps, step=0.3, gradient="raw") for loss in losses], 0.3, steps)]
+        for methods, step, taken in kinds:
+            direct, name = _steepest(module, data, norm, radius, step, taken), type(methods[0]).__name__
+            results = [attack(module, data, threat, method).inputs for method in methods]
+            found.append(compare(results[1], "==", results[0], f"{name}, {norm}"))
+            found.append(compare(results[0], "==", direct, f"{name}, {norm}, written out"))
+        leaf = data.inputs.clone().requires_grad_(True)
+        output = module(leaf)
+        values = [loss(output, data.targets.squeeze(1)).sum() for loss in losses]
+        slopes = [torch.autograd.grad(value, leaf, retain_graph=True)[0] for value in values]
+        ratio = (data.targets * output).exp().detach()
+        found.append(compare(slopes[1], "==", ratio * slopes[0], "one direction, e^(y f) times the length"))
     return found
 
 
@@ -181,18 +202,33 @@ def algorithm_6(radius: float) -> list[Comparison]:
 
 
 def linear_robust_margin(scale: float) -> list[Comparison]:
-    """Slope 1: min over the ball of y f = y w.x - nu ||w||, w = W^T a; attained and never beaten."""
+    """Slope 1: min over the ball of y f = y w.x - nu ||w||, w = W^T a; attained and never beaten.
+
+    Both labels, points of the whole ball. L_beta of the library, slope 1 and less, is the share of examples whose least
+    score for W/||W||_F, by a grid, is below -beta, an example exactly at -beta left out.
+    """
     found = []
     W, a, nu = normal(1, 4, 3), torch.sign(normal(2, 4)), 0.6
     w = W.mT @ a
-    for seed in range(3):
-        x, y = normal(seed + 5, 3), 1.0
+    for seed, y in enumerate((1.0, -1.0, 1.0)):
+        x = normal(seed + 5, 3)
         least = y * (w @ x) - scale * nu * w.norm()
-        directions = normal(seed, 500, 3)
-        points = x + nu * directions / directions.norm(dim=1, keepdim=True)
-        found.append(compare((y * points @ w).min(), ">=", least, "no point below"))
+        directions = nn.functional.normalize(normal(seed, 500, 3), dim=1) * uniform(seed, 500, 1) ** (1 / 3)
         best = x - y * nu * w / w.norm()
-        found.append(compare(y * (best @ w), "==", least, "attained"))
+        found.append(compare(y * scores(W, a, best, 1.0), "==", least, f"attained, y={y}"))
+        found.append(compare((y * scores(W, a, x + nu * directions, 1.0)).min(), ">=", least, f"no point below, y={y}"))
+    for slope, seed in ((1.0, 1), (0.6, 1)):
+        net, data, least = _least_scores(slope, seed)
+        for beta in (0.0, 0.05, 0.2):
+            clear = float((least + beta).abs().min())
+            found.append(compare(clear, ">", 1e-4, "examples away from -beta", precision=0.0))
+            ours = beta_robust_error(net, data, 0.5, beta, steps=60).value
+            found.append(compare(ours, "==", (least < -beta).double().mean(), f"L_beta, slope {slope}, beta={beta}"))
+    exact = LeakyNet(tensor([[2.0]]), tensor([1.0]), 1.0)  # f_Wbar(x) = x, least scores 0, -.5 and -1
+    ours = beta_robust_error(
+        exact, Sample(tensor([[1.0], [0.5], [0.0]]), tensor([[1.0], [1.0], [1.0]])), 1.0, 0.5
+    ).value
+    found.append(compare(ours, "==", 1 / 3, "y f_Wbar = -beta does not count"))
     module = nn.Linear(3, 1, bias=False).double()
     with torch.no_grad():
         module.weight.copy_(w[None])
@@ -208,9 +244,9 @@ def linear_robust_margin(scale: float) -> list[Comparison]:
     with torch.no_grad():
         several.weight.copy_(normal(11, 4, 3))
         several.bias.copy_(3 * normal(12, 4))
-        scores = several(data.inputs)
+        outputs = several(data.inputs)
     apart = (several.weight[labels][:, None] - several.weight).norm(dim=2).detach()
-    gaps = scores.gather(1, labels[:, None]) - scores - scale * nu * apart
+    gaps = outputs.gather(1, labels[:, None]) - outputs - scale * nu * apart
     gaps[torch.arange(6), labels] = math.inf
     ours = smallest_margins(several, data.inputs, labels, Threat("l2", nu))
     return [*found, compare(ours, "==", gaps.min(1).values, "library, four classes")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import torch
@@ -34,7 +35,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.same_attacks, 4, False),
         control=partial(checks.same_attacks, 4, True),
         objects=("attacks.Fgsm", "attacks.Bim", "attacks.Reflected"),
-        note="Printed is the minimal effect; why it is none at all explains the equal columns of Table 6-I.",
+        note="Printed is the minimal effect; why it is none at all explains the equal columns of Table 6-I. The length "
+        "changes by e^(y f): in floating point until one of the two gradients is rounded to zero.",
     ),
     Claim(
         "thesis-alg5",
@@ -60,8 +62,8 @@ CLAIMS: tuple[Claim, ...] = (
         "L_beta(W) = P(min over the ball of y f_Wbar < -beta), Wbar = W/||W||_F; for slope 1 the minimum for W is y "
         "w.x - nu ||w||, w = W^T a.",
         check=partial(checks.linear_robust_margin, 1.0),
-        control=partial(checks.linear_robust_margin, 0.5),
-        objects=("attacks.LinearExact",),
+        control=partial(checks.linear_robust_margin, 0.9),
+        objects=("attacks.LinearExact", "papers.thesis.leaky.beta_robust_error"),
     ),
     Claim(
         "thesis-def7",
@@ -235,9 +237,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec6.6",
         f"{SOURCE}, Section 6.6, open question",
-        "A multi-class reflected loss that bounds the 0-1 error from below: -log(1 + exp(z_y - max_j z_j)).",
-        check=partial(class_checks.multi_class_margin, 1.0),
-        control=partial(class_checks.multi_class_margin, -1.0),
+        "A multi-class reflected loss that bounds the 0-1 error from below: -log(1 + exp(z_y - max_{j != y} z_j)), and "
+        "1 - log2(1 + exp(z_y - max_{j != y} z_j)), too.",
+        check=partial(class_checks.multi_class_margin, 2.0),
+        control=partial(class_checks.multi_class_margin, math.e),
         objects=("attacks.Reflected", "attacks.Margin"),
+        note="Being negative the first is trivially below; 1 - ln(1 + exp(..)), the control, is not. For each wrong "
+        "class alone the loss is concave in the outputs; with three classes or more the largest of them is not.",
     ),
 )

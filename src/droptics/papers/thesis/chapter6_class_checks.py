@@ -22,8 +22,14 @@ from droptics.papers.instances import normal, tensor, uniform
 
 
 def grid_point(norm: float, relation: Relation) -> list[Comparison]:
-    """The example point [-.501, .5, 0] against the stated radius."""
-    return [compare(tensor([-0.501, 0.5, 0.0]).norm(), relation, norm, "norm of the example", precision=1e-6)]
+    """The example point [-.501, .5, 0] against the stated radius; it flips the label and lies in the cube."""
+    point = tensor([-0.501, 0.5, 0.0])
+    moved = tensor([3.0, 2.0, 1.0]) + point
+    return [
+        compare(point.norm(), relation, norm, "norm of the example", precision=1e-6),
+        compare(moved[1], ">", moved[0], "the second class wins"),
+        compare(point.abs(), "<", 0.51, "inside the cube"),
+    ]
 
 
 def flips_exist(radius: float) -> list[Comparison]:
@@ -95,14 +101,24 @@ def greedy_target(steepness: float) -> list[Comparison]:
     return [*found, compare((hit.margins < 0).double(), "==", (reach < 0.3).double(), "four classes, nearest target")]
 
 
-def multi_class_margin(sign: float) -> list[Comparison]:
-    """The reflected multi-class loss is -log(1 + exp(z_y - z_j)): concave for linear scores, below the 0-1 error."""
-    outputs = normal(1, 50, 4)
-    labels = (uniform(2, 50) * 4).long()
-    value = Reflected(CrossEntropy())(outputs, labels)
-    margin = -Margin()(outputs, labels)
-    wrong = (outputs.argmax(1) != labels).double()
-    return [
-        compare(value, "==", -nn.functional.softplus(sign * margin), "margin form"),
-        compare(1 + value / math.log(2), "<=", wrong, "below the 0-1 error"),
-    ]
+def multi_class_margin(base: float) -> list[Comparison]:
+    """-log(1 + exp(z_y - max_{j != y} z_j)), raised by one in units of log `base`, is below the 0-1 error.
+
+    Two to five classes, ties, margins near zero and large. The largest of the losses for one wrong class each, of which
+    every one is concave in the outputs; their largest is not.
+    """
+    found = []
+    for seed, (classes, size) in enumerate(((4, 1.0), (2, 1.0), (3, 1e-3), (5, 30.0))):
+        outputs, labels = size * normal(seed + 1, 50, classes), (uniform(seed + 2, 50) * classes).long()
+        outputs[0], labels[0] = 1.0, 0  # a tie, called right
+        gaps = [[float(z[y] - z[j]) for j in range(classes) if j != y] for z, y in zip(outputs, labels, strict=True)]
+        stated = tensor([max(-math.log1p(math.exp(gap)) for gap in row) for row in gaps])
+        value = Reflected(CrossEntropy())(outputs, labels)
+        found.append(compare(value, "==", stated, f"{classes} classes"))
+        found.append(compare(Margin()(outputs, labels), "==", tensor([-min(row) for row in gaps]), "minus the margin"))
+        wrong = tensor([float(min(row) < 0) for row in gaps])
+        found.append(compare(1 + value / math.log(base), "<=", wrong, f"below the 0-1 error, {classes} classes"))
+    ends = Reflected(CrossEntropy())(
+        tensor([[0.0, 4.0, -4.0], [0.0, -4.0, 4.0], [0.0, 0.0, 0.0]]), torch.zeros(3).long()
+    )
+    return [*found, compare(ends[:2].mean(), ">", ends[2], "between two wrong classes: not concave")]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from droptics.attacks import Threat, linear_attack
+from droptics.attacks import Logistic, Reflected, Threat, linear_attack
 from droptics.bounds import adversarial
 from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
@@ -18,7 +18,6 @@ from droptics.models import DeepLinear, ReLUNet
 from droptics.norms import nuclear
 from droptics.papers.instances import coin_masks, moments, normal, sample, second_moment, subsets, tensor
 from droptics.papers.mianjy2018.landscape_checks import rotated_products
-from droptics.papers.mianjy2018.proof_checks import strongly_equal
 from droptics.papers.thesis import chapter3_checks as deep
 from droptics.papers.thesis.leaky import LeakyNet, adversarial_sgd, beta_robust_error
 from droptics.penalties import criterion, penalty, sub_penalties
@@ -45,25 +44,37 @@ def group_norm(power: float) -> list[Comparison]:
 
 
 def no_rotation(pairs: list[tuple[Tensor, Tensor]]) -> list[Comparison]:
-    """Over all angles some product ||u_i|| ||v_i|| stays away from ||UV^T||_*/r."""
-    found = []
+    """Over all angles some product ||u_i|| ||v_i|| stays away from ||UV^T||_*/r.
+
+    Between two angles of the grid a product moves by at most 2 ||U|| ||V|| times half of their distance, in spectral
+    norms, so that the least over the grid decides for all. A reflection gives the products of a rotation.
+    """
+    found, count = [], 720
     for U, V in pairs:
         level = nuclear(U @ V.mT) / 2
-        gaps = [float((rotated_products(U, V, math.pi * k / 720) - level).abs().max()) for k in range(720)]
-        found.append(compare(min(gaps), ">", 0.0, "least distance from joint equalization", precision=1e-2))
+        gaps = [float((rotated_products(U, V, math.pi * k / count) - level).abs().max()) for k in range(count)]
+        between = torch.linalg.matrix_norm(U, 2) * torch.linalg.matrix_norm(V, 2) * math.pi / count
+        label = f"least distance from joint equalization, {len(U)} x {len(V)}"
+        found.append(compare(min(gaps), ">", between, label))
+        turned = rotated_products(*_by_singular_values(U @ V.mT), math.pi / 4)
+        found.append(compare(turned, "==", level, "other factors of the map, turned by 45 degrees"))
     return found
 
 
-def unbalanced_pair() -> list[tuple[Tensor, Tensor]]:
-    """U = I, V = diag(1, 0)."""
-    return [(torch.eye(2, dtype=torch.float64), torch.diag(tensor([1.0, 0.0])))]
+def _by_singular_values(M: Tensor) -> tuple[Tensor, Tensor]:
+    P, s, Rh = torch.linalg.svd(M)
+    return P[:, :2] * s[:2].sqrt(), Rh.mT[:, :2] * s[:2].sqrt()
 
 
-def balanced_pair() -> list[tuple[Tensor, Tensor]]:
-    """An equalized pair of width two, rotated away."""
-    U, V = (factor[:, :2] for factor in strongly_equal()[0])
-    P, s, Rh = torch.linalg.svd(U @ V.mT)
-    return [(P[:, :2] * s[:2].sqrt(), Rh.mT[:, :2] * s[:2].sqrt())]
+def unbalanced_pairs() -> list[tuple[Tensor, Tensor]]:
+    """U = I and V = diag(1, 0), and random pairs."""
+    pairs = [(torch.eye(2, dtype=torch.float64), torch.diag(tensor([1.0, 0.0])))]
+    return [*pairs, *((normal(seed, 3, 2), normal(seed + 1, 4, 2)) for seed in (1, 3))]
+
+
+def balanced_pairs() -> list[tuple[Tensor, Tensor]]:
+    """The factors of the same maps that their singular values give, which some rotation equalizes (Theorem 4)."""
+    return [_by_singular_values(U @ V.mT) for U, V in unbalanced_pairs()]
 
 
 def plain_sum(weighted: bool) -> list[Comparison]:
@@ -93,10 +104,21 @@ def without_root(scale: float) -> list[Comparison]:
     return found
 
 
-def factors_within(limit: Callable[[float], float]) -> list[Comparison]:
-    """Scalar map m = 1/2 as a product of two numbers, each at most `limit(m)` in size."""
-    m = 0.5
-    return [compare(limit(m) ** 2, ">=", m, "largest product")]
+def factors_within(limit: Callable[[float, int], float]) -> list[Comparison]:
+    """The largest ||W_{k+1} ... W_1||_F with every ||W_i||_F <= `limit(m, layers)` against m = ||M||_F = 1/2.
+
+    Norms are submultiplicative, and layers u u^T, u u^T, .. reach the product of their norms; none of random ones does.
+    """
+    found, m = [], 0.5
+    for layers in (2, 3, 4):
+        u = nn.functional.normalize(normal(layers, 3), dim=0)
+        size = limit(m, layers)
+        largest = torch.linalg.matrix_power(size * torch.outer(u, u), layers).norm()
+        for seed in range(5):
+            drawn = [W / W.norm() for W in (normal(seed + 10 * i, 3, 3) for i in range(layers))]
+            found.append(compare(size**layers * deep.product(drawn).norm(), "<=", largest, "random layers"))
+        found.append(compare(largest, ">=", m, f"largest product of {layers} layers"))
+    return found
 
 
 def walk_sum(power: int) -> list[Comparison]:
@@ -133,27 +155,36 @@ def walk_sum(power: int) -> list[Comparison]:
 
 
 def conjugate_pair(factor: float) -> list[Comparison]:
-    """f(M) = beta ||M A||_2^2 has f*(Q) = ||Q A^-1||_*^2 / (factor beta): an upper bound, attained."""
+    """f(M) = beta ||M A||_2^2 and h(Q) = ||Q A^-1||_*^2 / (factor beta): h is the conjugate of f, and f that of h.
+
+    sup_t t <D, Q> - t^2 f(D) = <D, Q>^2/(4 f(D)) for every direction D, never above h(Q) and attained, and so with f
+    and h exchanged. Directions are random and near the best; Q wide, tall, square and of low rank.
+    """
     found = []
-    for seed, beta in ((1, 0.7), (2, 2.0)):
-        A, Q = second_moment(seed, 3) + torch.eye(3, dtype=torch.float64), normal(seed, 2, 3)
-        inner = torch.linalg.solve(A, Q.mT).mT
-        value = nuclear(inner) ** 2 / (factor * beta)
-        P, _, Rh = torch.linalg.svd(inner, full_matrices=False)
-        best = nuclear(inner) / (2 * beta) * (P @ Rh) @ torch.linalg.inv(A)
-        reached = (best * Q).sum() - beta * torch.linalg.matrix_norm(best @ A, 2) ** 2
-        found.append(compare(reached, "==", value, "attained"))
-        for other in range(10):
-            M = normal(other, 2, 3)
-            found.append(
-                compare((M * Q).sum() - beta * torch.linalg.matrix_norm(M @ A, 2) ** 2, "<=", value, "never exceeded")
-            )
+    for seed, (beta, rows, columns, rank) in enumerate(((0.7, 2, 3, 2), (2.0, 4, 2, 2), (0.3, 3, 3, 1))):
+        A = second_moment(seed + 1, columns) + torch.eye(columns, dtype=torch.float64)
+        Q = normal(seed, rows, rank) @ normal(seed + 5, rank, columns)
+
+        def spectral(M: Tensor, A: Tensor = A, beta: float = beta) -> Tensor:
+            return beta * torch.linalg.matrix_norm(M @ A, 2) ** 2
+
+        def dual(M: Tensor, A: Tensor = A, beta: float = beta) -> Tensor:
+            return nuclear(torch.linalg.solve(A, M.mT).mT) ** 2 / (factor * beta)
+
+        P, _, Rh = torch.linalg.svd(torch.linalg.solve(A, Q.mT).mT, full_matrices=False)
+        left, _, right = torch.linalg.svd(Q @ A, full_matrices=False)
+        best = P @ Rh @ torch.linalg.inv(A), torch.outer(left[:, 0], right[0]) @ A
+        for name, value, other, D in (("h", dual, spectral, best[0]), ("f", spectral, dual, best[1])):
+            found.append(compare((D * Q).sum() ** 2 / (4 * other(D)), "==", value(Q), f"{name} attained"))
+            near = [D + size * normal(k, rows, columns) for k in range(20) for size in (0.01, 0.1, 10.0)]
+            reached = torch.stack([(M * Q).sum() ** 2 / (4 * other(M)) for M in near])
+            found.append(compare(reached, "<=", value(Q), f"{name} never exceeded"))
     return found
 
 
 def two_losses(labels: tuple[float, ...]) -> list[Comparison]:
-    """(1 - y f)^2 = (y - f)^2 for predictions clipped to [-1, 1]."""
-    f = normal(1, 9).clamp(-1, 1)
+    """(1 - y f)^2 = (y - f)^2 for predictions clipped to [-1, 1], both ends and zero among them."""
+    f = torch.cat([2 * normal(1, 9).clamp(-1, 1), tensor([-1.0, 0.0, 1.0])]).clamp(-1, 1)
     return [compare((1 - y * f).square(), "==", (y - f).square(), f"y={y}") for y in labels]
 
 
@@ -200,25 +231,47 @@ def small_step(share: float) -> list[Comparison]:
 
 
 def reflected_slope(constant: float) -> list[Comparison]:
-    """|l_-'(z)| = sigmoid(z) <= min{1, constant ln(1 + e^z)}."""
-    z = torch.linspace(-20, 20, 401, dtype=torch.float64)
-    limit = (constant * nn.functional.softplus(z)).clamp_max(1.0)
-    return [compare(torch.sigmoid(z), "<=", limit, "slope of the reflected loss")]
+    """|l_-'(z)| <= constant min{1, -l_-(z)}, by the derivative of the library's loss; near 1 at both ends.
+
+    Above 20 softplus is linear in torch, right to 1e-9.
+    """
+    z = torch.linspace(-30, 20, 501, dtype=torch.float64).requires_grad_()
+    value = Reflected(Logistic())(z[:, None], torch.ones(len(z)))
+    (slope,) = torch.autograd.grad(value.sum(), z)
+    value, z = value.detach(), z.detach()
+    return [
+        compare(slope, "==", -1 / (1 + (-z).exp()), "slope", scale=0.0),
+        compare(value, "==", -z.exp().log1p(), "reflected loss", scale=0.0),
+        compare(-slope, "<=", constant, "slope against one"),
+        compare(slope / value, "<=", constant, "slope over the loss"),
+    ]
 
 
-def separable(radius: float) -> list[Comparison]:
-    """Margins y v.x >= gamma leave y v.x' >= gamma - radius within the ball, attained by stepping against y v."""
+def separable(share: float) -> list[Comparison]:
+    """Margins y v.x >= gamma leave y v.x' >= gamma - nu and ||x'|| <= R + nu in the ball of nu = `share` gamma.
+
+    Both attained: by stepping against y v, as the library does, and outwards. Random unit v, two to five features.
+    """
     found = []
-    angle = torch.linspace(0.1, 3.0, 15, dtype=torch.float64)
-    X = torch.stack([angle.sin() + 0.5, angle.cos()], 1)
-    y = tensor([1.0, -1.0, 1.0]).repeat(5)
-    X, v = y[:, None] * X, tensor([1.0, 0.0])
-    gamma = float((y * (X @ v)).min())
-    for seed in range(5):
-        step = nn.functional.normalize(normal(seed, 15, 2), dim=1)
-        found.append(compare(y * ((X + radius * step) @ v), ">=", gamma - radius, "any step"))
-    reached = linear_attack(lambda points: points @ v[:, None], X, y, Threat("l2", radius))
-    worst = (y * (reached @ v)).min()
-    found.append(compare(worst, "==", gamma - radius, "the worst step, by the library"))
-    found.append(compare(worst, ">", 0.0, "still classified right"))
+    for seed, (features, gamma) in enumerate(((2, 0.6), (3, 0.2), (5, 1.1))):
+        v, y = nn.functional.normalize(normal(seed, features), dim=0), torch.sign(normal(seed + 1, 15))
+        X, radius = normal(seed + 2, 15, features), share * gamma
+        beyond = normal(seed + 3, 15).abs()
+        beyond[0] = 0.0  # one example at the margin
+        X = X + torch.outer(y * (gamma + beyond) - X @ v, v)
+        R = X.norm(dim=1).max()
+        found.append(compare((y * (X @ v)).min(), "==", gamma, "margin"))
+        for step in (nn.functional.normalize(normal(other, 15, features), dim=1) for other in range(5)):
+            moved = X + radius * step
+            found.append(compare(y * (moved @ v), ">=", gamma - radius, "any step"))
+            found.append(compare(moved.norm(dim=1), "<=", R + radius, "size after any step"))
+        found.append(compare((X * (1 + radius / R)).norm(dim=1).max(), "==", R + radius, "size after a step outwards"))
+        model = nn.Linear(features, 1, bias=False).double()
+        with torch.no_grad():
+            model.weight.copy_(v)
+        reached = linear_attack(model, X, y, Threat("l2", radius))
+        worst = (y * (reached @ v)).min()
+        found.append(compare(worst, "==", gamma - radius, "the worst step, by the library"))
+        found.append(compare((reached - X).norm(dim=1), "<=", radius, "inside the ball"))
+        found.append(compare(worst, ">", 0.0, "still classified right"))
     return found
