@@ -86,10 +86,12 @@ def balanced_minimizers() -> list[Comparison]:
     return found
 
 
-def tight(spectrum: tuple[float, ...], block: int, blocks: int, beta: float) -> list[Comparison]:
+def tight(
+    spectrum: tuple[float, ...], block: int, blocks: int, beta: float, more: int = 0, over: bool = False
+) -> list[Comparison]:
     """Least f over weights against the least F over maps, by the closed form, and their maps; Y and X are general.
 
-    At one more block it is no less. Fbar at the minimizer, with Lambda by descent over factorizations, agrees.
+    With so many `more` blocks it is no less. With `over` Fbar at the minimizer, Lambda by descent over factorizations.
     """
     s, size = tensor(spectrum), len(spectrum)
     P, Q = (torch.linalg.qr(normal(size + seed, size + seed, size)).Q for seed in (1, 0))
@@ -98,7 +100,7 @@ def tight(spectrum: tuple[float, ...], block: int, blocks: int, beta: float) -> 
     convex, label = (s - x).square().sum() + beta * water_filling(x, block), f"d={block * blocks}, r={block}"
     found = [compare(k_support_shrink(s, beta, block), "==", x, f"library, {label}")]
     found.append(compare(k_support(x, block) ** 2, "==", water_filling(x, block), f"norm of the library, {label}"))
-    for count in (blocks, blocks + 1):
+    for count in range(blocks, blocks + more + 1):
 
         def objective(U: Tensor, V: Tensor, count: int = count) -> Tensor:
             parts = zip(U.split(block, -1), (X.mT @ V).split(block, -1), strict=True)
@@ -108,8 +110,10 @@ def tight(spectrum: tuple[float, ...], block: int, blocks: int, beta: float) -> 
         best, (U, V) = descend(objective, [(size + 1, block * count), (size, block * count)], starts=1)
         found.append(compare(best, "==", convex, f"least f, {count} blocks, {label}", precision=1e-6))
         found.append(compare(U @ V.mT @ X, "==", P * x @ Q.mT, f"its map, {count} blocks, {label}", precision=1e-3))
-    over = (s - x).square().sum() + beta * least_value(torch.diag(x), block, (blocks,))
-    return [*found, compare(over, "==", convex, f"Fbar, {label}", precision=1e-6)]
+    if over:
+        least = (s - x).square().sum() + beta * least_value(torch.diag(x), block, (blocks,))
+        found.append(compare(least, "==", convex, f"Fbar, {label}", precision=1e-6))
+    return found
 
 
 def convexity_fails(free: bool) -> list[Comparison]:
