@@ -183,20 +183,6 @@ def odd_widths(constant: float) -> list[Comparison]:
     return found
 
 
-def benign(lams: Sequence[float], allowed: Sequence[str]) -> list[Comparison]:
-    """Kinds of all critical points of tied networks: global minima, strict saddles and local maxima only."""
-    found = []
-    for lam in lams:
-        for eigenvalues, width in (((2.0, 1.0, -1.0), 2), ((1.0, 1.0), 3), ((1.0, 0.4), 1)):
-            data = Moments.of_map(torch.diag(tensor(eigenvalues)))
-            masks = Bernoulli(lam / (1 + lam), width)
-            for point in critical_points(Autoencoder, data, masks):
-                fits = float(point.kind in allowed)
-                found.append(compare(fits, "==", 1.0, f"{point.kind} at lam={lam}, width {width}"))
-                found.append(compare(point.inspection.gradient_norm, "==", 0.0, "gradient", precision=1e-6))
-    return found
-
-
 def counted(base: int) -> list[Comparison]:
     """One input: base^r critical points, u_i in {0, +-sqrt(M/(m+lam))}, m of them non-zero."""
     found = []

@@ -7,6 +7,7 @@ from functools import partial
 from droptics.evidence.claims import Claim
 from droptics.papers import runs
 from droptics.papers.droptics_own import (
+    benign_checks,
     checks,
     data_penalty_checks,
     dropped_weight_checks,
@@ -38,8 +39,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics, sharpens mianjy2018-thm4.3",
         "Tied networks: at EVERY rate and width and for every symmetric map all local minima are global, all other "
         "critical points have a direction of negative curvature.",
-        check=partial(checks.benign, (0.05, 1.0, 30.0), BENIGN),
-        control=partial(checks.benign, (0.05, 1.0, 30.0), ("global minimum",)),
+        check=partial(benign_checks.benign, (0.0, 0.05, 1.0, 30.0), BENIGN),
+        control=partial(benign_checks.benign, (0.0, 0.05, 1.0, 30.0), ("global minimum",)),
         objects=("landscapes.critical_points", "landscapes.inspect"),
         note=PROVED + " The printed threshold is the condition rho = r.",
     ),

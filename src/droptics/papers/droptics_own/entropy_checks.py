@@ -65,7 +65,45 @@ def certified(narrow: float) -> list[Comparison]:
             half = narrow * half + allowed
             found.append(compare(middle - half, "<=", truth, f"below, rate {drop}, {condition} units"))
             found.append(compare(truth, "<=", middle + half, f"above, rate {drop}, {condition} units"))
+            if condition == 0:
+                stated = [end.mean() for end in _stated(model, sample.inputs, drop, ())[:2]]
+                found.append(compare(low, ">=", stated[0], f"not below the stated one, rate {drop}"))
+                found.append(compare(high, "<=", stated[1], f"not above the stated one, rate {drop}"))
+        for written in ((), (1,), (0, 4), (2, 3, 5)):
+            lower, upper, mean, smallest = _stated(model, sample.inputs, drop, written)
+            middle, half = (lower + upper) / 2, narrow * (upper - lower) / 2
+            label = f"rate {drop}, units {written} written out"
+            found.append(compare(mean.mean(), "==", truth, f"E log X, {label}"))
+            found.append(compare(smallest, ">=", 1.0, f"X, {label}"))
+            found.append(compare(middle - half, "<=", mean, f"stated below, {label}"))
+            found.append(compare(mean, "<=", middle + half, f"stated above, {label}"))
     return found
+
+
+def _stated(
+    model: TwoLayerLinear, inputs: Tensor, drop: float, written: tuple[int, ...]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The stated bounds and E log X of every example, averaged over the outcomes of some units, and the least X."""
+    others = [unit for unit in range(6) if unit not in written]
+    clean = _log_sum(inputs @ model.V @ model.U.mT)
+    below, above, mean = (torch.zeros(len(inputs), dtype=torch.float64) for _ in range(3))
+    smallest = torch.full((), torch.inf, dtype=torch.float64)
+    for bits, share in zip(*every_coin([drop] * len(written)), strict=True):
+        kept, chances = every_coin([drop] * len(others))
+        z = torch.ones(len(kept), 6, dtype=torch.float64)
+        z[:, others] = kept / (1 - drop)
+        z[:, list(written)] = bits / (1 - drop)
+        outputs = (inputs @ model.V * z[:, None]) @ model.U.mT
+        center = torch.tensordot(chances, outputs, 1)
+        odds, moves = center.softmax(-1), outputs - center
+        X = (odds * (moves - (odds * moves).sum(-1, keepdim=True)).exp()).sum(-1)
+        M1, M2 = (chances @ (X - 1) ** power for power in (1, 2))
+        own = _log_sum(center) - clean
+        below = below + share * (own + M1**2 / M2 * torch.log1p(M2 / M1))
+        above = above + share * (own + torch.log1p(M1))
+        mean = mean + share * (own + chances @ X.log())
+        smallest = torch.minimum(smallest, X.min())
+    return below, above, mean, smallest
 
 
 def logistic(scale: float) -> list[Comparison]:

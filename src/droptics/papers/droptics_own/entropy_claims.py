@@ -15,7 +15,7 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics",
         "Outputs linear in the mask, pi the softmax of their mean, d the moves, X = sum_k pi_k exp(d_k - pi . d): the "
         "cross-entropy penalty is E log X with X >= 1, and (M1^2 / M2) log(1 + M2 / M1) <= E log X <= log(1 + M1) for "
-        "M1 = E X - 1, M2 = E (X - 1)^2; averaged over the outcomes of some units both hold again.",
+        "M1 = E X - 1 > 0, M2 = E (X - 1)^2; averaged over the outcomes of some units both hold again.",
         check=partial(checks.certified, 1.0),
         control=partial(checks.certified, 0.5),
         objects=("penalties.Certified",),

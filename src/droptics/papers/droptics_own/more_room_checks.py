@@ -25,7 +25,7 @@ from droptics.optima.last_layer import head_optimum
 from droptics.papers.droptics_own.audit_checks import every_coin, every_mask, mean_over, squared, stack
 from droptics.papers.droptics_own.moment_checks import network, network_masks
 from droptics.papers.droptics_own.small_room_checks import linear_head
-from droptics.papers.instances import descend, moments, normal, sample, simplex, tensor
+from droptics.papers.instances import descend, moments, normal, sample, simplex, sliding_masks, tensor
 from droptics.penalties import penalty, risk
 from droptics.predictions import predictive
 from droptics.rates import Fit, Rates, tune_rates
@@ -92,22 +92,26 @@ def wide_laws(scale: float) -> list[Comparison]:
     """Means, covariances, bounds and rarest outcomes of laws, by their lists or draws; laws of many units by bands."""
     found: list[Comparison] = []
     listed = tensor([[1.0, 0, 2], [0, 1, 1], [2, 1, 0]])
-    cases: dict[str, MaskLaw] = {
-        "coins": Bernoulli(tensor([0.3, 0.1, 0.5]), 3),
-        "blocks": Block(tensor([0.3, 0.2]), 4, 2),
-        "sliding": SlidingBlock(0.3, 4, 2),
-        "listed": Discrete(listed, simplex(1, 3)),
-        "samples": Discrete.from_samples(listed[[0, 1, 1, 2]]),
-        "product": Product([Bernoulli(0.3, 2), Block(tensor([0.4]), 2, 2)]),
+    pairs, shares = every_coin([0.3, 0.2])
+    mixed, odds = every_coin([0.3, 0.3, 0.4])
+    cases: dict[str, tuple[MaskLaw, Tensor, Tensor]] = {
+        "coins": (Bernoulli(tensor([0.3, 0.1, 0.5]), 3), *every_coin([0.3, 0.1, 0.5])),
+        "blocks": (Block(tensor([0.3, 0.2]), 4, 2), pairs.repeat_interleave(2, 1), shares),
+        "sliding": (SlidingBlock(0.3, 4, 2), *sliding_masks(0.3, 4, 2)),
+        "listed": (Discrete(listed, simplex(1, 3)), listed, simplex(1, 3)),
+        "samples": (Discrete.from_samples(listed[[0, 1, 1, 2]]), listed, tensor([0.25, 0.5, 0.25])),
+        "product": (Product([Bernoulli(0.3, 2), Block(tensor([0.4]), 2, 2)]), mixed[:, [0, 1, 2, 2]], odds),
     }
-    for name, law in cases.items():
-        masks, chances = (torch.cat(part) for part in zip(*law.atom_batches(4096), strict=True))
-        raw, weight = (torch.cat(part) for part in zip(*law.support_batches(4096), strict=True))
+    for name, (law, raw, weight) in cases.items():
+        atoms, own = (torch.cat(part) for part in zip(*law.atom_batches(4096), strict=True))
+        found.append(compare(own.sum(), "==", 1.0, f"probabilities, {name}"))
+        masks, chances = raw / (weight @ raw), weight
+        for power in (1, 2, 3):
+            wanted = torch.tensordot(weight, masks**power, 1)
+            found.append(compare(torch.tensordot(own, atoms**power, 1), "==", wanted, f"its list, {power}, {name}"))
         mean = weight @ raw
         moved = masks - 1
-        found.append(compare(chances.sum(), "==", 1.0, f"probabilities, {name}"))
         found.append(compare(law.mean, "==", scale * mean, f"mean, {name}"))
-        found.append(compare(chances @ masks, "==", 1.0, f"multipliers, {name}"))
         characteristic = (chances[:, None] * moved).mT @ moved
         found.append(compare(law.characteristic, "==", scale * characteristic, f"covariance, {name}"))
         centered = raw - mean
@@ -137,16 +141,14 @@ def wide_laws(scale: float) -> list[Comparison]:
     )
     size = 2100
     wide = SlidingBlock(0.2, size, 3)
-    near = SlidingBlock(0.2, 12, 3)
     vectors = normal(3, 2, size)
-    # far from the ends every unit has the correlations of a short law's middle
-    middle = near.characteristic[5, 5:8]
-    total = middle[0] * vectors.square().sum(1)
+    # lag + 1 neighbors lie together in 3 - lag blocks, at the ends too
+    total = (0.8**-3 - 1) * vectors.square().sum(1)
     for lag in (1, 2):
-        total = total + 2 * middle[lag] * (vectors[:, :-lag] * vectors[:, lag:]).sum(1)
+        total = total + 2 * (0.8 ** (lag - 3) - 1) * (vectors[:, :-lag] * vectors[:, lag:]).sum(1)
     weighed = wide.weigh(vectors[:, :, None] * vectors[:, None, :])
-    found.append(compare(weighed, "==", scale * total, "many units", precision=0.02))
-    found.append(compare((wide.correlate(vectors) * vectors).sum(1), "==", weighed, "many units, by bands"))
+    found.append(compare(weighed, "==", scale * total, "many units"))
+    found.append(compare((wide.correlate(vectors) * vectors).sum(1), "==", scale * total, "many units, by bands"))
     return found
 
 
