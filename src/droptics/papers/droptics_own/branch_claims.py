@@ -259,7 +259,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "radii-and-leaks",
-        "Errors by radius are those of distances, and the lowest scores of leaky networks those of affine pieces.",
+        "Errors by radius are those of distances, and the lowest scores that a search finds for leaky networks in a "
+        "ball are those of affine pieces, and in the plane those over all directions.",
         pair(search_checks.radii_and_leaks),
         ("attacks.robustness_curve", "papers.thesis.leaky.smallest_score"),
         WRITTEN,

@@ -313,11 +313,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-balanced",
         "droptics, on pal2020-thm2.5",
-        "Minimizers of the DropBlock objective at a FIXED width are balanced, too.",
+        "In all instances tried, minimizers of the DropBlock objective at a FIXED width are balanced, too: blocks "
+        "U_I V_I^T have equal norms.",
         check=partial(optimum_checks.balanced_at_fixed_width, True),
         control=partial(optimum_checks.balanced_at_fixed_width, False),
         objects=("models.TwoLayerLinear",),
-        note="Observed in every instance tried; proved only for blocks of one unit.",
+        note="Observed, not proved, except for blocks of one unit.",
     ),
     *ACTIONS,
     *INSTRUMENTS,

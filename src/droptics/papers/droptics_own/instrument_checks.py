@@ -70,8 +70,10 @@ def subnetworks(scale: float) -> list[Comparison]:
         found.append(compare(judged.accuracies, "==", right, f"accuracies, {name}"))
         full = ((features @ top.mT + offset).argmax(-1) == labels).double().mean()
         found.append(compare(judged.full, "==", full, f"full network, {name}"))
-    flow = tensor([3.0, 0.0, 4.0, 0.0])
-    return [*found, compare(evenness(flow), "==", 7 / (2 * 5), "evenness")]
+    for flow in (tensor([3.0, 0.0, 4.0, 0.0]), uniform(9, 7), torch.ones(5).double()):
+        wanted = flow.sum() / (len(flow) * flow.square().sum()).sqrt()
+        found.append(compare(evenness(flow), "==", wanted, "evenness"))
+    return found
 
 
 def linear_robustness(radius: float) -> list[Comparison]:

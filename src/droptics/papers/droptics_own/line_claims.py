@@ -140,8 +140,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "modules-in-full",
-        "Attention and recurrent layers under given masks, replayed runs, names of places, sites, chains of three "
-        "layers, left-out losses, joined examples, and answers on rates as they are written, read and drawn.",
+        "Attention and recurrent layers under given masks are torch's layers with multipliers between; replayed runs, "
+        "names of places, sites, chains of three layers, left-out losses, joined examples and answers on rates, "
+        "written, read and drawn, are by definition.",
         pair(module_line_checks.modules_in_full),
         ("models.Site", "rates.Rates", "heads.ridge.DropoutRidge"),
         f"{ENUMERATED} Torch's own layers; refits.",

@@ -61,8 +61,13 @@ def _attention(scale: float) -> list[Comparison]:
         truth = functional.scaled_dot_product_attention(query, key, value, **given)
         told = attention(query, key, value, **given, masking=lambda weights: weights)
         found.append(compare(told, "==", scale * truth, f"{name}, {heads} on {shared}"))
-        doubled = attention(query, key, value, **given, masking=lambda weights: 2 * weights)
-        found.append(compare(doubled, "==", scale * 2 * truth, f"under a mask, {name}, {heads} on {shared}"))
+        kept = uniform(7, 3, heads, 3, 5) * 2
+        masked = attention(query, key, value, **given, masking=lambda weights, kept=kept: kept * weights)
+        each = [part.repeat_interleave(heads // shared, 1) for part in (key, value)]
+        odds = _scores(query, each[0], options).softmax(-1)
+        found.append(
+            compare(masked, "==", scale * (kept * odds) @ each[1], f"under a mask, {name}, {heads} on {shared}")
+        )
         weights, values = _attention_weights(query, key, value, **given)
         found.append(compare(weights.sum(-1), "==", scale, f"weights, {name}, {heads} on {shared}"))
         found.append(compare(weights @ values, "==", scale * truth, f"of a copy, {name}, {heads} on {shared}"))
@@ -97,6 +102,17 @@ def _attention(scale: float) -> list[Comparison]:
     return found
 
 
+def _scores(query: Tensor, key: Tensor, options: dict[str, Any]) -> Tensor:
+    """What the softmax of attention is taken of."""
+    scores = query @ key.mT * options.get("scale", query.shape[-1] ** -0.5)
+    if options.get("is_causal"):
+        return scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1) > 0, -math.inf)
+    mask = options.get("attn_mask")
+    if mask is None:
+        return scores
+    return scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
+
+
 def _recurrent(scale: float) -> list[Comparison]:
     """Stacked recurrent layers, one and two directions, under given masks between layers; packed sequences named."""
     found: list[Comparison] = []
@@ -113,6 +129,12 @@ def _recurrent(scale: float) -> list[Comparison]:
         last, wanted = (part[0] if isinstance(part, tuple) else part for part in (told[1], ends))
         found.append(compare(last.detach(), "==", scale * wanted.detach(), f"last state, {name}"))
         muted, _ = watched(layer, lambda layer=layer: layer(inputs), lambda *_: torch.zeros_like)  # type: ignore[misc]
+        given = [uniform(20 + k, 2, 3, 6 if both else 3) * 2 for k in range(2)]
+        left = iter(given)
+        masked, _ = watched(layer, lambda layer=layer: layer(inputs), lambda *_, left=left: lambda source: next(left))  # type: ignore[misc]
+        found.append(
+            compare(masked[0].detach(), "==", scale * _stacked(layer, inputs, given).detach(), f"given masks, {name}")
+        )
         still = muted[0] - muted[0][:1]
         found.append(compare(still.detach().abs().max(), "==", 0.0, f"nothing passes, {name}"))
     found.append(same(callable(recurrent), True, "written out", scale))
@@ -127,6 +149,18 @@ def _recurrent(scale: float) -> list[Comparison]:
     _, trace = watched(single, lambda: single(inputs))
     found.append(same(trace.calls, [], "one layer has none", scale))
     return found
+
+
+def _stacked(layer: Any, inputs: Tensor, masks: list[Tensor]) -> Tensor:
+    """Three layers of torch, one after the other, with multipliers between them."""
+    hidden = inputs
+    for number in range(3):
+        single = type(layer)(hidden.shape[-1], 3, batch_first=True, bidirectional=layer.bidirectional).double()
+        for name, part in single.named_parameters():
+            part.data.copy_(getattr(layer, name.replace("_l0", f"_l{number}")))
+        hidden = single(hidden)[0]
+        hidden = hidden * masks[number] if number < 2 else hidden
+    return hidden
 
 
 class _Twice(nn.Module):

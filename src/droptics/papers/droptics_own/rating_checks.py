@@ -347,6 +347,11 @@ def new_users(scale: float) -> list[Comparison]:
     return found
 
 
+def template_of(width: int) -> DropoutCompletion:
+    """A completion that begins where its last fit ended."""
+    return DropoutCompletion(width, sweeps=2, dtype="float64", warm_start=True)
+
+
 def named_ids(scale: float) -> list[Comparison]:
     """Ids of every kind are those of their text, every source holds the same ratings, rules give their rates."""
     found: list[Comparison] = []
@@ -396,14 +401,26 @@ def named_ids(scale: float) -> list[Comparison]:
         warnings.simplefilter("ignore")
         choice = DropoutCompletionCV((2, 3), estimator=template, holdout=0.2, seed=1).fit((rows, columns, values))
     kept, held = Ratings(rows, columns, values).split(0.2, 1)
+    path, strengths = {width: template_of(width) for width in (2, 3)}, dict[int, list[float]]()
     for point in choice.points_:
+        # rates fall, and every fit begins where the last one ended
+        path[point.width].set_params(drop=point.drop).fit((kept.users, kept.items, kept.values))
+        told = path[point.width].predict(held.users, held.items, "ignore")
+        error = math.sqrt(float(np.square(told - held.values).mean()))
+        found.append(compare(point.holdout_rmse, "==", scale * error, f"error at {point.drop:.2f}", precision=1e-7))
         base = 4.8 * point.width * len(kept.values) ** (-1 / 3)
-        ratio = point.drop / (1 - point.drop) / base
-        found.append(compare(min(abs(math.log2(ratio / 2.0**k)) for k in range(-6, 7)), "<=", 1.0, "path of rates"))
+        strengths.setdefault(point.width, []).append(point.drop / (1 - point.drop) / base)
         found.append(compare(point.strength * point.width, "==", scale * point.drop / (1 - point.drop), "strength"))
+    for told in strengths.values():
+        multiples = [4.0, 2.8, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35]
+        found.append(compare(told, "==", [scale * multiple for multiple in multiples], "path of rates"))
     best = min(choice.points_, key=lambda point: point.holdout_rmse)
     found.append(compare([choice.best_width_, choice.best_drop_], "==", [best.width, best.drop], "the best point"))
     winner = choice.best_estimator_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fresh = DropoutCompletion(best.width, best.drop, sweeps=2, dtype="float64").fit((rows, columns, values))
+    found.append(compare(winner.predict(rows, columns), "==", scale * fresh.predict(rows, columns), "a fit to all"))
     answers = choice.predict(rows, columns) - winner.predict(rows, columns), choice.score((rows, columns, values))
     found.append(compare(answers[0], "==", 0.0, "predictions of the best"))
     error = math.sqrt(float(np.square(winner.predict(rows, columns) - values).mean()))
@@ -414,7 +431,6 @@ def named_ids(scale: float) -> list[Comparison]:
     factors = winner.factorization()
     product = winner.user_factors_ @ winner.item_factors_.T
     found.append(compare(factors.matrix(), "==", scale * product, "factors as a model"))
-    assert len(held.values)
     return found
 
 

@@ -225,7 +225,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "network-penalties",
-        "Penalties of ReLU networks with unequal rates and weighed examples, drawn, exact and to second order.",
+        "Penalties of ReLU networks with unequal rates and weighed examples are means over all masks minus the risk; "
+        "drawn ones lie within their errors, those to second order are half the Hessian against the variances.",
         (partial(small_room_checks.penalties_of_networks, 1.0), partial(small_room_checks.penalties_of_networks, 1.1)),
         ("penalties.penalty", "penalties.criterion"),
         ENUMERATED,

@@ -343,7 +343,28 @@ def radii_and_leaks(scale: float) -> list[Comparison]:
     if bool(plain.any()):
         exact = (signs * leaky(inputs) - 0.2 * norms)[plain]
         found.append(compare(low[plain], "==", scale * exact, "the lowest of an affine piece", precision=1e-3))
+    found += _over_directions(scale)
     beta = 0.01
     wanted_flags = (signs * leaky(inputs) / normal(3, 4, 5).norm() < -beta).double()
     found.append(compare(effective(leaky, inputs, signs, beta).double(), "==", wanted_flags, "effective attacks"))
+    return found
+
+
+def _over_directions(scale: float) -> list[Comparison]:
+    """In the plane: kinks pass through zero, so that the least score in a disc lies on its circle or at zero."""
+    found: list[Comparison] = []
+    angles = torch.linspace(0, 2 * math.pi, 4001).double()[:-1]
+    circle = 0.4 * torch.stack([angles.cos(), angles.sin()], 1)
+    signs, top = (
+        torch.where(torch.arange(12) % 2 > 0, 1.0, -1.0).double(),
+        0.5 * torch.tensor([1.0, -1, 1, -1]).double(),
+    )
+    for seed in (3, 11):
+        W, inputs = normal(seed, 4, 2), 0.6 * normal(seed + 1, 12, 2)
+        hidden = (inputs[:, None] + circle) @ W.mT
+        least = (signs[:, None] * (torch.maximum(hidden, 0.3 * hidden) @ top)).amin(1)
+        least = torch.where(inputs.norm(dim=1) <= 0.4, least.clamp_max(0.0), least)
+        told = smallest_score(LeakyNet(W, top, 0.3), inputs, signs, 0.4, steps=60)
+        # a step of the grid turns by 1.6e-3, which changes an affine score by its square
+        found.append(compare(told, "==", scale * least, f"the least over all directions, {seed}", precision=1e-4))
     return found

@@ -18,7 +18,7 @@ from droptics.losses import CrossEntropy
 from droptics.masks import Bernoulli
 from droptics.models import LastLayer, ReLUNet, TwoLayerLinear
 from droptics.papers.droptics_own.audit_checks import stack
-from droptics.papers.droptics_own.moment_checks import network
+from droptics.papers.droptics_own.moment_checks import network, network_masks
 from droptics.papers.droptics_own.ranker_checks import interactions
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import same
@@ -294,13 +294,18 @@ def _judged(scale: float) -> list[Comparison]:
     inputs, targets = normal(1, 40, 3), 3 * normal(2, 40, 1)
     told = predictive(net, inputs, law)
     judged = calibration(told, targets, 0.8, (0.2, 0.6))
+    outputs, chances = network_masks(net, inputs, [[0.3] * 3, [0.3] * 4])
+    below = torch.tensordot(chances, torch.special.ndtr((targets - outputs) / 0.8), 1)
     for level, share in zip(judged.levels, judged.coverage, strict=True):
-        low, high = told.interval(level, 0.8)
-        inside = ((low <= targets) & (targets <= high)).double().mean()
+        inside = ((below >= (1 - level) / 2) & (below <= (1 + level) / 2)).double().mean()
         found.append(compare(share, "==", scale * inside, f"coverage, {level}"))
     found.append(same(judged.levels, (0.2, 0.6), "levels", scale))
-    found.append(compare(judged.pit, "==", scale * told.density(0.8).cdf(targets), "distribution"))
-    found.append(compare(judged.rmse, "==", scale * (told.mean.value - targets).square().mean().sqrt(), "error"))
+    found.append(compare(judged.pit, "==", scale * below, "distribution"))
+    found.append(
+        compare(
+            judged.rmse, "==", scale * (torch.tensordot(chances, outputs, 1) - targets).square().mean().sqrt(), "error"
+        )
+    )
     for row in realized_rates((5, 6), (0.2, 0.3), (2, 3)):
         found.append(compare(row.matched, "==", scale * row.drop, f"matched, {row.size}, {row.drop}, {row.block}"))
     sizes = [(row.size, row.drop, row.block) for row in realized_rates((5, 6), (0.2, 0.3), (2, 3))]

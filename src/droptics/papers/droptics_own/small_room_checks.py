@@ -167,13 +167,19 @@ def penalties_of_networks(scale: float) -> list[Comparison]:
     assert data.weights is not None
     shares = data.weights / data.weights.sum()
     error = (outputs - data.targets).square().sum(-1) @ shares
-    plain = (net.outputs(data.inputs) - data.targets).square().sum(-1) @ shares
+    hidden = data.inputs
+    for number, (weight, bias) in enumerate(zip(net.weights, net.biases, strict=True)):
+        hidden = (torch.relu(hidden) if number else hidden) @ weight.mT + bias
+    plain = (hidden - data.targets).square().sum(-1) @ shares
     truth = scale * (chances @ error - plain)
+    found.append(compare(risk(net, data), "==", plain, "risk"))
     drawn = penalty(net, data, law, MonteCarlo(600, seed=2))
     found.append(compare((drawn.value - truth).abs(), "<=", (drawn.upper - drawn.lower), "drawn"))
-    if drawn.guaranteed is not None:
-        found.append(compare(drawn.guaranteed[1], ">=", truth, "guaranteed"))
+    assert drawn.guaranteed is not None
+    found.append(compare(drawn.guaranteed[0], "<=", truth, "guaranteed from below"))
+    found.append(compare(drawn.guaranteed[1], ">=", truth, "guaranteed from above"))
     found.append(compare(penalty(net, data, law).value, "==", truth, "exact"))
+    found.append(compare(penalty(net, data, law, Enumerate()).value, "==", truth, "listed"))
     found.append(compare(criterion(net, data, law).value, "==", plain + truth, "criterion"))
     slopes = penalty(net, data, law, SecondOrder(check=None)).value
 
