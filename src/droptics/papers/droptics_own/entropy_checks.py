@@ -71,12 +71,12 @@ def certified(narrow: float) -> list[Comparison]:
                 found.append(compare(high, "<=", stated[1], f"not above the stated one, rate {drop}"))
         for written in ((), (1,), (0, 4), (2, 3, 5)):
             lower, upper, mean, smallest = _stated(model, sample.inputs, drop, written)
-            middle, half = (lower + upper) / 2, narrow * (upper - lower) / 2
+            center, reach = (lower + upper) / 2, narrow * (upper - lower) / 2
             label = f"rate {drop}, units {written} written out"
             found.append(compare(mean.mean(), "==", truth, f"E log X, {label}"))
             found.append(compare(smallest, ">=", 1.0, f"X, {label}"))
-            found.append(compare(middle - half, "<=", mean, f"stated below, {label}"))
-            found.append(compare(mean, "<=", middle + half, f"stated above, {label}"))
+            found.append(compare(center - reach, "<=", mean, f"stated below, {label}"))
+            found.append(compare(mean, "<=", center + reach, f"stated above, {label}"))
     return found
 
 

@@ -62,7 +62,7 @@ def _attention(scale: float) -> list[Comparison]:
         told = attention(query, key, value, **given, masking=lambda weights: weights)
         found.append(compare(told, "==", scale * truth, f"{name}, {heads} on {shared}"))
         kept = uniform(7, 3, heads, 3, 5) * 2
-        masked = attention(query, key, value, **given, masking=lambda weights, kept=kept: kept * weights)
+        masked = attention(query, key, value, **given, masking=kept.mul)
         each = [part.repeat_interleave(heads // shared, 1) for part in (key, value)]
         odds = _scores(query, each[0], options).softmax(-1)
         found.append(

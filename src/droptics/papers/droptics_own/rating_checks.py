@@ -17,13 +17,13 @@ from droptics.arrays import Array
 from droptics.data import Entries
 from droptics.datasets import Ratings
 from droptics.evidence.claims import Comparison, compare
+from droptics.papers.droptics_own.chosen_rate_checks import chosen_rates
 from droptics.papers.droptics_own.ranker_checks import _rated, interactions, weights_of
 from droptics.papers.instances import normal
 from droptics.recommenders import (
     AutoencoderCompletion,
     DropoutAutoencoder,
     DropoutCompletion,
-    DropoutCompletionCV,
     ImplicitDropoutCompletion,
     RidgeCompletion,
     hold_out_users,
@@ -347,11 +347,6 @@ def new_users(scale: float) -> list[Comparison]:
     return found
 
 
-def template_of(width: int) -> DropoutCompletion:
-    """A completion that begins where its last fit ended."""
-    return DropoutCompletion(width, sweeps=2, dtype="float64", warm_start=True)
-
-
 def named_ids(scale: float) -> list[Comparison]:
     """Ids of every kind are those of their text, every source holds the same ratings, rules give their rates."""
     found: list[Comparison] = []
@@ -396,42 +391,7 @@ def named_ids(scale: float) -> list[Comparison]:
     for width, count in ((7, 1000), (30, 64)):
         strength = 4.8 * width * count ** (-1 / 3)
         found.append(compare(default_drop(width, count), "==", 1 - 1 / (1 + scale * strength), "rate by default"))
-    template = DropoutCompletion(2, sweeps=2, dtype="float64")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        choice = DropoutCompletionCV((2, 3), estimator=template, holdout=0.2, seed=1).fit((rows, columns, values))
-    kept, held = Ratings(rows, columns, values).split(0.2, 1)
-    path, strengths = {width: template_of(width) for width in (2, 3)}, dict[int, list[float]]()
-    for point in choice.points_:
-        # rates fall, and every fit begins where the last one ended
-        path[point.width].set_params(drop=point.drop).fit((kept.users, kept.items, kept.values))
-        told = path[point.width].predict(held.users, held.items, "ignore")
-        error = math.sqrt(float(np.square(told - held.values).mean()))
-        found.append(compare(point.holdout_rmse, "==", scale * error, f"error at {point.drop:.2f}", precision=1e-7))
-        base = 4.8 * point.width * len(kept.values) ** (-1 / 3)
-        strengths.setdefault(point.width, []).append(point.drop / (1 - point.drop) / base)
-        found.append(compare(point.strength * point.width, "==", scale * point.drop / (1 - point.drop), "strength"))
-    for told in strengths.values():
-        multiples = [4.0, 2.8, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35]
-        found.append(compare(told, "==", [scale * multiple for multiple in multiples], "path of rates"))
-    best = min(choice.points_, key=lambda point: point.holdout_rmse)
-    found.append(compare([choice.best_width_, choice.best_drop_], "==", [best.width, best.drop], "the best point"))
-    winner = choice.best_estimator_
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fresh = DropoutCompletion(best.width, best.drop, sweeps=2, dtype="float64").fit((rows, columns, values))
-    found.append(compare(winner.predict(rows, columns), "==", scale * fresh.predict(rows, columns), "a fit to all"))
-    answers = choice.predict(rows, columns) - winner.predict(rows, columns), choice.score((rows, columns, values))
-    found.append(compare(answers[0], "==", 0.0, "predictions of the best"))
-    error = math.sqrt(float(np.square(winner.predict(rows, columns) - values).mean()))
-    found.append(compare(answers[1], "==", -scale * error, "score"))
-    found.append(compare(choice.evaluate((rows, columns, values)).rmse, "==", error, "its error"))
-    lists = [one.recommend(int(rows[0]), 2, exclude_seen=False).scores for one in (choice, winner)]
-    found.append(compare(lists[0], "==", lists[1], "lists of the best"))
-    factors = winner.factorization()
-    product = winner.user_factors_ @ winner.item_factors_.T
-    found.append(compare(factors.matrix(), "==", scale * product, "factors as a model"))
-    return found
+    return [*found, *chosen_rates(scale, rows, columns, values)]
 
 
 def bias_steps(scale: float) -> list[Comparison]:
