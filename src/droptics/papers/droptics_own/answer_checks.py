@@ -28,11 +28,11 @@ from droptics.optima.deep_linear import gain_ceiling
 from droptics.optima.objectives import energy, own_rounding
 from droptics.optima.optimum import check_certified, rounding
 from droptics.optima.two_layer import value_of_factors
-from droptics.papers.droptics_own.shrunk_checks import shrunk_in_full
+from droptics.papers.droptics_own.map_checks import _shared
+from droptics.papers.droptics_own.shrunk_checks import _least, shrunk_in_full
 from droptics.papers.droptics_own.telling import fails
 from droptics.papers.instances import moments, normal, tensor, uniform
 from droptics.recommenders.unbounded import say_unbounded
-from droptics.spectra import action
 from droptics.transforms import opaque
 
 EPS = torch.finfo(torch.float64).eps
@@ -86,9 +86,9 @@ def _equalized(scale: float) -> list[Comparison]:
         assert isinstance(told, Autoencoder)
         found.append(compare(told.U @ told.U.mT, "==", scale * U @ U.mT, f"tied map, {law.drop[0]}"))
         values = torch.linalg.svdvals(U).square()
-        least = action(law).value(values)
+        least = _shared(values, law.drop / (1 - law.drop))
         own = (law.relative_variance * told.U.square().sum(0).square()).sum()
-        found.append(compare(own, "==", scale * least, f"tied penalty, {law.drop[0]}"))
+        found.append(compare(own, "==", scale * least, f"tied penalty, {law.drop[0]}", 1e-6))
     bent = Moments(torch.diag(tensor([1.0, 1.0, 1.0, 2.0])), even.yx, even.yy)
     found.append(
         compare(fails(lambda: equalize(Autoencoder(normal(1, 4, 3)), bent, Bernoulli(0.3, 3))), "==", 1.0, "bent")
@@ -212,8 +212,11 @@ def _rounded(scale: float) -> list[Comparison]:
     law = Product([Bernoulli(0.2, 3), Bernoulli(0.3, 4)])
     bound = certify(masked, known, law).bound
     noisy = Moments(known.xx + 0.25 * torch.diag(known.xx.diagonal()), known.yx, known.yy)
+    spectrum = torch.linalg.svdvals(known.yx @ torch.linalg.inv(torch.linalg.cholesky(noisy.xx)).mT)
+    least = known.yy.trace() - spectrum.square().sum() + _least(spectrum, 0.3 / 0.7, 4)[1]
+    found.append(compare(bound, "==", scale * least, "masked inputs are noise", 1e-8))
     best = optimum(TwoLayerLinear, noisy, Bernoulli(0.3, 4))
-    found.append(compare(bound, "==", scale * best.objective, "masked inputs are noise", 1e-8))
+    found.append(compare(best.objective, "==", scale * least, "an optimum with such noise", 1e-8))
     return found
 
 
@@ -309,10 +312,14 @@ def _pieces(scale: float) -> list[Comparison]:
     """Diagonals of products of laws, portraits step by step, realized shares, low-rank inverses, when to warn."""
     found: list[Comparison] = []
     law = Product([Block(0.3, 4, 2), SlidingBlock.matching(0.2, 5, 3), Bernoulli(0.4, 3)])
+    place = torch.arange(5)
+    slid = 0.8 ** (-(3 - (place[:, None] - place).abs()).clamp_min(0).double() / 3) - 1
+    pair = 0.3 / 0.7 * torch.ones(2, 2).double()
+    whole = torch.block_diag(pair, pair, slid, 0.4 / 0.6 * torch.eye(3).double())
     for lag in range(13):
         told = law.diagonal(lag)
         if lag < 12:
-            found.append(compare(told, "==", scale * torch.diagonal(law.characteristic, lag), f"diagonal {lag}"))
+            found.append(compare(told, "==", scale * torch.diagonal(whole, lag), f"diagonal {lag}"))
         else:
             found.append(compare(len(told), "==", 0.0, "no diagonal"))
     known, coins = Moments(tensor([[1.5]]), tensor([[0.7]]), tensor([[2.0]])), Bernoulli(tensor([0.2, 0.4]), 2)

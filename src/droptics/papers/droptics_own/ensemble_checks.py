@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import sys
 import warnings
@@ -15,7 +14,6 @@ from torch import Tensor, nn
 
 from droptics.attacks import Averaged, Dlr, Fab, Margin, Pgd, Square, Threat, robust_accuracy
 from droptics.attacks.attack import proportion
-from droptics.attacks.closed_form import affine_map, linear_attack, smallest_margins
 from droptics.attacks.ensemble import _differ, _looked_at, _Progress, _run_stage, _verdicts, _words
 from droptics.attacks.fab import BoundarySearch
 from droptics.attacks.gradients import differentiable
@@ -26,6 +24,8 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic
 from droptics.masks import Bernoulli
 from droptics.models import LastLayer, ReLUNet, TwoLayerLinear
+from droptics.papers.droptics_own.affine_attack_checks import affine_models
+from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import coin_masks, normal, tensor, uniform
@@ -36,9 +36,9 @@ searching: Any = sys.modules["droptics.attacks.search"]
 def ensembles_in_full(scale: float) -> list[Comparison]:
     """Affine models, means over masks, boundary searches, blocks, stages and their words."""
     if scale != 1:  # a control need not be long
-        return [*_affine(scale), *_averaged(scale)]
+        return [*affine_models(scale), *_averaged(scale)]
     return [
-        *_affine(scale),
+        *affine_models(scale),
         *_averaged(scale),
         *_boundaries(scale),
         *_blocks(scale),
@@ -46,57 +46,6 @@ def ensembles_in_full(scale: float) -> list[Comparison]:
         *_random(scale),
         *_words_of(scale),
     ]
-
-
-def _affine(scale: float) -> list[Comparison]:
-    """Least margins of affine models at the corners of what can be reached; what is nearly affine is refused."""
-    found: list[Comparison] = []
-    net = nn.Sequential(nn.Flatten(), linear_head(1, 4, 3))
-    inputs, labels = uniform(3, 6, 2, 2), torch.tensor([0, 1, 2, 0, 1, 2])
-    matrix, offset = affine_map(net, inputs)
-    head: Any = net[1]
-    found.append(compare(matrix, "==", scale * head.weight, "matrix"))
-    found.append(compare(offset, "==", scale * head.bias, "offset"))
-    for bend in (1e-6, 1e-10, 1e-12):
-        bent = lambda x, bend=bend: net(x) + bend * x.flatten(1)[:, :1].square()  # noqa: E731
-        found.append(refuses(lambda bent=bent: affine_map(bent, inputs), "deviate by", f"bent by {bend}"))
-    corners = tensor(list(itertools.product((-1.0, 1.0), repeat=4)))
-    axes = torch.cat([torch.eye(4), -torch.eye(4)]).double()
-    flat = inputs.flatten(1)
-    for norm, ways in (("linf", corners), ("l1", axes)):
-        for box in (None, (0.0, 1.0)):
-            threat = Threat(norm, 0.2, box)
-            if norm == "l1" and box is not None:
-                continue  # its corners are not the axes any more
-            points = flat[:, None] + 0.2 * ways
-            points = points if box is None else points.clamp(*box)
-            outputs = points @ head.weight.mT + head.bias
-            right = outputs.gather(2, labels[:, None, None].expand(-1, len(ways), 1)).squeeze(2)
-            others = outputs.scatter(2, labels[:, None, None].expand(-1, len(ways), 1), -math.inf).amax(2)
-            least = (right - others).amin(1)
-            name = f"{norm}, box {box}"
-            found.append(
-                compare(smallest_margins(net, inputs, labels, threat), "==", scale * least, f"margins, {name}")
-            )
-            told = linear_attack(net, inputs, labels, threat)
-            own = net(told).detach()
-            margin = own.gather(1, labels[:, None])[:, 0] - own.scatter(1, labels[:, None], -math.inf).amax(1)
-            found.append(compare(margin, "==", scale * least, f"points, {name}"))
-    single = linear_head(5, 4, 1)
-    signs = tensor([1.0, -1, 1, 1, -1, -1])
-    told = smallest_margins(single, flat, signs, Threat("l2", 0.3))
-    wanted = signs * single(flat)[:, 0] - 0.3 * single.weight.norm()
-    found.append(compare(told, "==", scale * wanted.detach(), "one output"))
-    l2 = smallest_margins(net, inputs, labels, Threat("l2", 0.3))
-    rows = torch.arange(6)
-    outputs = (flat @ head.weight.mT + head.bias).detach()
-    gaps = outputs[rows, labels][:, None] - outputs - 0.3 * (head.weight[labels][:, None] - head.weight).norm(dim=2)
-    gaps[rows, labels] = math.inf
-    found.append(compare(l2, "==", scale * gaps.amin(1).detach(), "several outputs, l2"))
-    found.append(refuses(lambda: linear_attack(single, flat, signs * 2, Threat("l2", 0.3)), "-1", "labels"))
-    found.append(refuses(lambda: linear_attack(net, inputs, labels + 1, Threat("l2", 0.3)), "", "classes"))
-    found.append(refuses(lambda: linear_attack(net, inputs, labels[:3], Threat("l2", 0.3)), "one per example"))
-    return found
 
 
 def _masked(net: ReLUNet, inputs: Tensor, z: Tensor) -> Tensor:
@@ -139,8 +88,12 @@ def _averaged(scale: float) -> list[Comparison]:
         score = one.head(features) if model is one else points @ line.V @ line.U.mT
         found.append(compare(told(points), "==", scale * score.detach().reshape(5, 1), "one score"))
         found.append(same((told.closed, told.exact), (True, True), "in closed form", scale))
-        own = told.passes(points).squeeze(-1)
-        share = float(told.chances @ (own * signs > 0).double().mean(1))
+        kept, odds = every_coin([0.3, 0.1, 0.5])
+        hidden, weight, bias = (
+            (features, one.head.weight, one.head.bias) if model is one else (points @ line.V, line.U, 0)
+        )
+        own = ((hidden * (kept / (1 - law.drop))[:, None]) @ weight.mT + bias)[..., 0]
+        share = float(odds @ (own * signs > 0).double().mean(1))
         found.append(compare(told.single_accuracy(points, signs), "==", scale * share, "signs of single passes"))
     module = nn.Sequential(linear_head(1, 2, 4), nn.Dropout(0.5), linear_head(3, 4, 1)).eval()
     mean_score = Averaged.of(module, draws=3, seed=2)
@@ -392,12 +345,14 @@ def _random(scale: float) -> list[Comparison]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         told_all = robust_accuracy(mean, known, Threat("linf", 0.1), [Pgd(Margin(), steps=4, stop="never")])
-    wrong = mean(told_all.inputs).argmax(1) != labels
+    kept, odds = every_coin([0.4] * 3)
+    each = (told_all.inputs @ normal(2, 4, 3) * (kept / 0.6)[:, None]) @ normal(1, 3, 3).mT
+    wrong = torch.tensordot(odds, each.softmax(-1), 1).argmax(1) != labels
     found.append(compare(told_all.robust.value, "==", scale * (~wrong).double().mean(), "accuracy of the mean"))
     found.append(compare(told_all.found_by, "==", scale * torch.where(wrong, 0, 1), "found by"))
     luck = told_all.randomness
     assert luck is not None
-    single = mean.single_accuracy(told_all.inputs, labels)
+    single = float(odds @ (each.argmax(2) == labels).double().mean(1))
     found.append(compare(luck.single, "==", scale * single, "of a single pass"))
     found.append(same((luck.masks, luck.exact, luck.fresh), (8, True, 8), "masks", scale))
     return found

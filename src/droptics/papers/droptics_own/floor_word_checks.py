@@ -208,8 +208,10 @@ def _numbers(scale: float) -> list[Comparison]:
     cells = Entries(rows, torch.tensor([1, 1], dtype=torch.uint8), tensor([1.0, 2.0]), (3, 2))
     found.append(compare(cells.rows, "==", scale * torch.tensor([0, 2]), "rows as an array"))
     model = TwoLayerLinear(normal(3, 2, 4), normal(4, 3, 4))
-    chain = [model.V.mT, model.U]
-    found.append(compare(path_norm(cast(Any, model)), "==", scale * path_norm(chain), "paths of a model"))
+    paths = sum(float(model.U[o, k] * model.V[i, k]) ** 2 for o in range(2) for k in range(4) for i in range(3))
+    for weights in (model, [model.V.mT, model.U]):
+        told = path_norm(cast(Any, weights))
+        found.append(compare(told, "==", scale * paths**0.5, f"paths of a {type(weights).__name__}"))
     found.append(compare(1 + k_support(torch.zeros(2, 0).double(), 3), "==", scale * torch.ones(2), "an empty vector"))
     many = Estimate.exact(normal(5, 2, 3), "a method")
     found.append(same(repr(many), "Estimate(values of shape (2, 3), a method)", "several values in words", scale))
@@ -367,6 +369,8 @@ def _drawn(scale: float) -> list[Comparison]:
     ends = axes[0].collections[0].get_paths()[0].get_extents().get_points()
     found.append(compare(ends, "==", scale * np.array([[1.0, 1.0], [4.0, 9.0]]), "a band"))
     found.append(same(axes[1].lines[1].get_marker(), "o", "points without a line", scale))
+    spots = np.array(axes[1].lines[1].get_data(), float)
+    found.append(compare(spots, "==", scale * np.array([x, x]), "where they are"))
     found.append(same(said(lambda: plots.panels([])), "items must hold at least one panel, got none", "none", scale))
     return [*found, *_bars_and_contours(scale)]
 

@@ -19,6 +19,7 @@ from droptics.losses import CrossEntropy, Logistic
 from droptics.masks import Bernoulli
 from droptics.models import LastLayer
 from droptics.optima.krylov import _estimated, _least
+from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, uniform
@@ -108,7 +109,16 @@ def _many(scale: float) -> list[Comparison]:
     alone = penalty(model, Sample(inputs[:5], labels[:5]), *ask)
     left = float(alone.upper - alone.lower) + REST * float(alone.lower)
     wide = float(whole.upper - whole.lower)
+    kept, chances = every_coin([0.4] * 6)
+    head: Any = model.head
+    plain = -head(inputs).log_softmax(-1)[torch.arange(count), labels].detach()
+    masked = torch.zeros(count).double()
+    for z, chance in zip(kept / 0.6, chances, strict=True):
+        masked -= chance * head(inputs * z).log_softmax(-1)[torch.arange(count), labels].detach()
+    truth = float(weights @ (masked - plain) / weights.sum())
     return [
+        compare(float(whole.lower), "<=", truth / scale, "below the mean over all masks"),
+        compare(float(whole.upper), ">=", truth, "above the mean over all masks"),
         compare(wide, "<=", 1.001 * left, "what stays open of a weighted mean"),
         compare(wide, ">=", scale * float(alone.upper - alone.lower) * 0.99, "not less than of those that weigh"),
     ]

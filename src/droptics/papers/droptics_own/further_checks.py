@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import warnings
 from typing import Any
 from unittest import mock
@@ -19,7 +18,7 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Loss, Squared
 from droptics.masks import Bernoulli
 from droptics.papers.droptics_own.audit_checks import stack
-from droptics.papers.droptics_own.moment_checks import network
+from droptics.papers.droptics_own.moment_checks import network, network_masks
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, uniform
@@ -66,12 +65,7 @@ def _outcomes(scale: float) -> list[Comparison]:
     net, inputs = network(1, 3, 4, 2), normal(5, 4, 3)
     rates = [0.1 + 0.6 * uniform(2, 3), 0.1 + 0.6 * uniform(3, 4)]
     law = Bernoulli(torch.cat(rates), 7)
-    outputs, chances = [], []
-    for kept in itertools.product((0.0, 1.0), repeat=7):
-        z = torch.tensor(kept, dtype=torch.float64)
-        chances.append(torch.where(z > 0, 1 - law.drop, law.drop).prod())
-        outputs.append(net.outputs(inputs, z / (1 - law.drop)))
-    values, weights = torch.stack(outputs), torch.stack(chances)
+    values, weights = network_masks(net, inputs, [part.tolist() for part in rates])
     mean = torch.tensordot(weights, values, 1)
     moved = values - mean
     joint = torch.einsum("m,mni,mnj->nij", weights, moved, moved)

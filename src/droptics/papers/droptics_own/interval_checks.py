@@ -24,6 +24,7 @@ from droptics.models import (
     ReLUNet,
     TwoLayerLinear,
 )
+from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.instances import moments, normal, simplex, tensor
 from droptics.penalties import MonteCarlo, penalty, risk
@@ -143,8 +144,8 @@ def _ranges(scale: float) -> list[Comparison]:
             if isinstance(loss, Squared):
                 wanted = data.shares @ (largest + data.targets.abs()).square().sum(1)
             else:
-                wanted = 2 * math.sqrt(2) * data.shares @ (largest + clean.abs()).amax(1)
-                wanted = wanted if loss.slope == math.sqrt(2) else wanted / math.sqrt(2) * (loss.slope or 0.0)
+                # cross-entropy changes at most twice as much as any output
+                wanted = 2 * 2 * data.shares @ (largest + clean.abs()).amax(1)
             found.append(compare(told, "==", scale * wanted, f"range, {name}"))
         apart = isinstance(model, LastLayer)
         sizes = _rms(data.inputs, data)[None]
@@ -166,10 +167,27 @@ def _ranges(scale: float) -> list[Comparison]:
             if not linear:
                 limit = limit + 2 * (_rms(clean - data.targets, data) * change(drift)).sum()
         else:
-            limit = (loss.slope or 0.0) * torch.minimum(change(deviation).norm(), change(drift).sum())
+            limit = 2 * torch.minimum(change(deviation).norm(), change(drift).sum())
         found.append(compare(moment_limit(question), "==", scale * limit, f"limit by moments, {name}"))
+        if told is not None:
+            found += _within(case, float(wanted), float(limit))
         found.append(compare(output_scale(model, data), "==", scale * scaled(None), f"scale of outputs, {name}"))
     return found
+
+
+def _within(case: Case, most: float, limit: float) -> list[Comparison]:
+    """All masks: losses move by no more than their range, and their mean by no more than the limit by moments."""
+    name, model, data, loss, law, _ = case
+    parts = law.laws if isinstance(law, Product) else [law]
+    drops = [float(rate) for part in parts for rate in part.drop.expand(part.size)]  # type: ignore[attr-defined]
+    kept, chances = every_coin(drops)
+    outputs = model.outputs(data.inputs, (kept / (1 - tensor(drops)))[:, None]).detach()
+    losses = torch.stack([data.shares @ loss(one, data.targets) for one in outputs])
+    plain = data.shares @ loss(model.outputs(data.inputs).detach(), data.targets)
+    return [
+        compare(losses.max() - losses.min(), "<=", most, f"range of all masks, {name}"),
+        compare((chances @ losses - plain).abs(), "<=", limit, f"mean of all masks, {name}"),
+    ]
 
 
 def _guaranteed(scale: float) -> list[Comparison]:

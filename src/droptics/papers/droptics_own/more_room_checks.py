@@ -265,8 +265,13 @@ def solved_heads(scale: float) -> list[Comparison]:
     level = float(proximal(ours))
     for number in range(6):
         found.append(compare(level, "<=", proximal(ours + 0.01 * normal(20 + number, 4)), "least of its neighbors"))
-    step = 1e-6 * ours
-    found.append(compare(proximal(ours + step) - proximal(ours - step), "==", 0.0, "stationary", precision=1e-9))
+    # half a squared norm and half its dual, the k largest, meet at the slope u = (x - v) / strength: no v is better
+    for y, k, strength in ((x, 2, 0.6), (normal(21, 6), 3, 0.3), (normal(22, 5), 1, 1.5), (normal(23, 5), 5, 0.7)):
+        v = k_support_shrink(y, strength, k)
+        u = (y - v) / (scale * strength)
+        dual = u.abs().sort(descending=True).values[:k].square().sum()
+        found.append(compare(u @ v, "==", dual, f"slope and point, {k} of {len(y)}"))
+        found.append(compare(u @ v, "==", k_support(v, k).square(), f"norm and its dual, {k} of {len(y)}"))
     matrix = normal(9, 40, 40)
     matrix = matrix + matrix.mT
     top, vectors = leading_eigen(matrix.numpy(), 5)

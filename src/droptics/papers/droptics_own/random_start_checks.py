@@ -11,7 +11,7 @@ from droptics.attacks.apgd import AdaptiveAscent
 from droptics.attacks.ascent import Ascent
 from droptics.attacks.device import DeviceAscent
 from droptics.attacks.gradients import differentiable
-from droptics.attacks.methods import Apgd, Pgd, step_sizes
+from droptics.attacks.methods import Apgd, Pgd
 from droptics.attacks.threat import Threat
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy
@@ -63,7 +63,7 @@ def _climbed(
 ) -> tuple[Tensor, Tensor, list[float]]:
     """Best points, who is fooled, and how many are at the first look: one example after the other."""
     generator = torch.Generator().manual_seed(3)
-    sizes = step_sizes(method.step, method.steps, threat.radius, "decaying")
+    sizes = [0.3 * threat.radius] * method.steps
     with torch.no_grad():
         fooled = (net(inputs).argmax(1) != labels) & (method.stop == "fooled")
     best, value, counts = inputs.clone(), torch.full((COUNT,), -math.inf).double(), []

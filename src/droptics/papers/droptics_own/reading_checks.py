@@ -21,7 +21,6 @@ from droptics.predictions.modules import ModuleSite, _alike, _axis, read_module
 
 
 @torch.no_grad()
-@torch.no_grad()
 def modules_read(scale: float) -> list[Comparison]:
     """Heads that are confirmed or not, sites of modules of every kind, runs with given masks, shapes, code."""
     return [

@@ -15,9 +15,9 @@ from droptics.optima import Certificate, certify, optimal_factors, optimum
 from droptics.optima.allocations import best_allocation
 from droptics.optima.deep_linear import gain_ceiling
 from droptics.papers.droptics_own.factor_checks import unequal_program
+from droptics.papers.droptics_own.shrunk_checks import _least
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import moments, normal, tensor
-from droptics.penalties import penalty, risk
 from droptics.spectra import action
 from droptics.spectra.coordinates import frame
 
@@ -38,7 +38,9 @@ def _optima(scale: float) -> list[Comparison]:
     assert isinstance(other, Autoencoder)
     assert isinstance(best.model, Autoencoder)
     found.append(compare(other.U @ other.U.mT, "==", scale * best.model.matrix(), "a turned tied optimum", 1e-9))
-    again = float(risk(other, even)) + float(penalty(other, even, law))
+    W = other.U @ other.U.mT
+    again = even.yy.trace() - 2 * (W * even.yx).sum() + 1.7 * W.square().sum()
+    again = again + 0.3 / 0.7 * 1.7 * other.U.square().sum(0).square().sum()
     found.append(compare(again, "==", scale * best.objective, "is as good", 1e-9))
     found.append(refuses(lambda: optimal_factors(best, None, tensor([2.0, 1.0, 1.0, 1.0])), "+1 or -1"))
     # the eigenvalues of the symmetric part, all ranks and supports, give the least
@@ -52,7 +54,10 @@ def _optima(scale: float) -> list[Comparison]:
     found.append(compare(best.objective, "==", scale * least, "least of tied networks", 1e-9))
     told = certify(Autoencoder(normal(3, 3, 4)), moments(1, 3, 3), law)
     untied = optimum(TwoLayerLinear, moments(1, 3, 3), law)
-    found.append(compare(told.bound, "==", scale * untied.bound, "tied networks are among the untied ones"))
+    known = moments(1, 3, 3)
+    spectrum = torch.linalg.svdvals(known.yx @ torch.linalg.inv(torch.linalg.cholesky(known.xx)).mT)
+    wanted = known.yy.trace() - spectrum.square().sum() + _least(spectrum, 0.3 / 0.7, 4)[1]
+    found.append(compare(told.bound, "==", scale * wanted, "tied networks are among the untied ones", 1e-8))
     found.append(same(told.claim, untied.claim, "and say so"))
     targets = normal(5, 12, 2)
     net = ReLUNet([normal(6, 4, 3), normal(7, 3, 4), normal(8, 2, 3)])

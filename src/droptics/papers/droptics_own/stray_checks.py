@@ -22,6 +22,7 @@ from droptics.losses import CrossEntropy
 from droptics.masks import Bernoulli
 from droptics.models.replaying import replayed
 from droptics.optima.stationary import _polished
+from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.droptics_own.kept_copy_checks import _problem
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import same
@@ -48,8 +49,11 @@ def _still(scale: float) -> list[Comparison]:
         labels = module(inputs).argmax(-1)
     trail = search(module, inputs, labels, Threat("linf", 0.02, box=(0.0, 1.0)), Pgd(CrossEntropy(), steps=40))
     counts = trail.tally[:-1].tolist()
-    fooled = int(trail.fooled.sum())
+    with torch.no_grad():
+        wrong = module(trail.inputs).argmax(-1) != labels
+    fooled = int(wrong.sum())
     return [
+        same(trail.fooled.tolist(), wrong.tolist(), "who is fooled", scale),
         same(counts, sorted(counts), "counts never fall", scale),
         compare(counts[-1] + 1, "==", scale * (fooled + 1), "counts end at those who are fooled"),
         compare(float(trail.tally[-1]), "<", 20.0 * 400 / scale, "gradients that are saved"),
@@ -203,10 +207,15 @@ class Written(nn.Module):
 def _placed(scale: float) -> list[Comparison]:
     """Arguments of dropout by their place say what they say by name: the result of what was written in place."""
     inputs = normal(3, 4, 3)
-    named, placed = (predictive(Written(by_place).double(), inputs) for by_place in (False, True))
-    found = [
-        compare(placed.mean.value, "==", scale * named.mean.value, "means"),
-        compare(placed.variance.value, "==", scale * named.variance.value, "variances"),
-        compare(float(named.variance.value.min()), ">", 1e-6 * scale, "something falls"),
-    ]
+    kept, chances = every_coin([0.4] * 3)
+    found: list[Comparison] = []
+    for by_place in (False, True):
+        module = Written(by_place).double()
+        hidden = torch.tanh(module.first(inputs)).detach()
+        outputs = module.last(hidden * (kept / 0.6)[:, None]).detach().square()
+        mean = torch.tensordot(chances, outputs, 1)
+        told = predictive(module, inputs)
+        found.append(compare(told.mean.value, "==", scale * mean, f"means, {by_place}"))
+        spread = torch.tensordot(chances, (outputs - mean).square(), 1)
+        found.append(compare(told.variance.value, "==", scale * spread, f"variances, {by_place}"))
     return found

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from droptics.data import Entries, Sample
+from droptics.data import Entries, Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Loss, Squared
 from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product
@@ -401,7 +401,10 @@ def rounding_errors(scale: float) -> list[Comparison]:
         found.append(compare(drawn.lower.double(), "<=", exact.value, f"drawn from below, {name}"))
         found.append(compare(drawn.upper.double(), ">=", exact.value, f"drawn from above, {name}"))
     for name, model, data, law in cases[:5]:
-        gram = unit_gram(model, data)
+        U, V = (model.tensors * 2)[:2]
+        second = data.xx if isinstance(data, Moments) else data.inputs.mT @ data.inputs / len(data.inputs)
+        gram = (U.mT @ U) * (V.mT @ second @ V)
+        found.append(compare(unit_gram(model, data), "==", scale * gram, f"Gram matrix, {name}"))
         found.append(compare(unit_energies(model, data), "==", scale * gram.diagonal(), f"energies, {name}"))
         value = (law.covariance / torch.outer(law.mean, law.mean) * gram).sum()
         found.append(compare(penalty(model, data, law).value, "==", scale * value, f"from the Gram matrix, {name}"))
