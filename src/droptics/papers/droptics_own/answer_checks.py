@@ -46,6 +46,7 @@ def answers_in_full(scale: float) -> list[Comparison]:
         *_rescaled(scale),
         *_equalized(scale),
         *_rounded(scale),
+        *_noisy(scale),
         *_worded(scale),
         *_opaque(scale),
         *_pieces(scale),
@@ -208,6 +209,13 @@ def _rounded(scale: float) -> list[Comparison]:
     told_ceiling = gain_ceiling(values, strengths, told_best)
     found.append(compare(told_ceiling, "==", scale * min(told_best.bound, ceiling), "ceiling of gains", 1e-4))
     found.append(compare(told_ceiling, ">=", told_best.gain, "not below a gain"))
+    return found
+
+
+def _noisy(scale: float) -> list[Comparison]:
+    """Masks on the inputs are noise of the data: the least criterion by all ranks."""
+    found: list[Comparison] = []
+    known = moments(1, 2, 3)
     masked = DeepLinear([normal(6, 4, 3), normal(7, 2, 4)], mask_inputs=True)
     law = Product([Bernoulli(0.2, 3), Bernoulli(0.3, 4)])
     bound = certify(masked, known, law).bound
