@@ -61,7 +61,7 @@ class Strengths:
     def diagonals(self, level: Any, per_row: Any, into: Any) -> Any:
         """The three diagonals of a row's system, given the level of the fixed side and the ratings per free row.
 
-        Written `into` three rows of zeros (or more) of NumPy or of torch, where nothing is read back from a device.
+        Written `into` zeros (3, columns) of NumPy or of torch, where nothing is read back from a device.
         """
         width = self.width
         into[0, :width] = self.empirical

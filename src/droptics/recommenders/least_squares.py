@@ -19,7 +19,7 @@ from droptics.compiling import njit
 from droptics.recommenders import tiles
 
 
-@njit(forceinline=True, **tiles.PLAIN)
+@njit(**tiles.PLAIN)
 def _penalize(d: Any, weight: Any, r: Any, x: Any, diagonals: Any, gram: Any, count: int) -> float:
     """Make D of diag(R^T R), in `d` or `gram`, 1 / (diag(R^T R) + D) in `weight`, take D x off r; returns x^T D x."""
     value = 0.0
@@ -30,6 +30,7 @@ def _penalize(d: Any, weight: Any, r: Any, x: Any, diagonals: Any, gram: Any, co
         d[k] = diagonals[0, k] * d[k] + count * diagonals[1, k] + diagonals[2, k]
     for k in range(len(x)):
         weight[k] = 1.0 / (weight[k] + d[k]) if weight[k] + d[k] > 0 else 0.0
+    for k in range(len(x)):
         value += d[k] * x[k] * x[k]
         r[k] -= d[k] * x[k]
     return value
@@ -37,7 +38,7 @@ def _penalize(d: Any, weight: Any, r: Any, x: Any, diagonals: Any, gram: Any, co
 
 @njit(**tiles.PLAIN)
 def _direct(gram: Any, wide: Any, width: int, unit: float) -> float:
-    """Move x to the exact minimizer, given R^T R, which becomes zero, and the residual r; returns the decrease."""
+    """Move x to the exact minimizer, given R^T R and the residual r of the normal equations; returns the decrease."""
     x, r, d, move = wide[0], wide[1], wide[2], wide[4]
     for k in range(width):
         gram[k, k] += d[k]
@@ -47,11 +48,10 @@ def _direct(gram: Any, wide: Any, width: int, unit: float) -> float:
     for k in range(width):
         decrease += move[k] * r[k]
         x[k] += move[k]
-    tiles.clear(gram)  # for the next row
     return decrease
 
 
-@njit(forceinline=True, **tiles.PLAIN)
+@njit(**tiles.PLAIN)
 def _conjugate_gradients(regressors: Any, places: Any, wide: Any, steps: int, near: Any) -> float:
     """Move x by so many preconditioned steps, r the residual of the normal equations; returns the decrease.
 
@@ -71,6 +71,7 @@ def _conjugate_gradients(regressors: Any, places: Any, wide: Any, steps: int, ne
         slope, curvature = 0.0, 0.0
         for k in range(width):
             direction[k] = weight[k] * r[k] + beta * p[k]
+        for k in range(width):
             p[k] = direction[k]  # the step taken is along the rounded direction: use it everywhere
             slope += p[k] * r[k]
         for k in range(width):
@@ -106,26 +107,24 @@ def solve_rows(
     """Improve every row of `solution` in place; returns the (penalized, plain) sums of squares reached.
 
     `diagonals` holds a, c and f of the module's formula as three rows. With steps >= 1, that many conjugate-gradient
-    steps, preconditioned by the diagonal, from the current solution: the objective of no row increases. A fourth row,
-    the mean squares of the regressors, stands there for the row's own unless a needs those: it saves their sums. With
-    steps = 0 the exact minimizer, by Cholesky factorization. Rows without ratings become zero. Products are taken in
-    the precision of the regressors and summed in float64 every 512 ratings or less; everything per row is float64. Cost
-    per rating O(width) a step, O(width^2) exact, plus O(width^3) per row exact. `starts` may begin anywhere.
+    steps, preconditioned by the diagonal, from the current solution: the objective of no row increases. With steps = 0
+    the exact minimizer, by Cholesky factorization. Rows without ratings become zero. Products are taken in the
+    precision of the regressors and summed in float64 every 512 ratings or less; everything per row is float64. Cost per
+    rating O(width) a step, O(width^2) exact, plus O(width^3) per row exact. `starts` may begin anywhere.
     """
     width, whole = solution.shape[1], regressors.shape[1]
     size, none = tiles.padded(width) if steps == 0 else 0, np.empty(0)
     near, wide = tiles.aligned(regressors, 4, max(whole, tiles.NEAR)), tiles.aligned(none, 6, max(whole, size))
-    room, filled = tiles.room_of(regressors, starts), np.zeros((4, whole))
-    own = len(diagonals) == 3 or bool(np.any(diagonals[0]))
-    filled[: 3 if own else 4, :width] = diagonals[: 3 if own else 4]
+    room, filled = tiles.room_of(regressors, starts), np.zeros((3, whole))
+    filled[:, :width] = diagonals
     work = near, wide, tiles.aligned(none, size, size), np.empty(len(room[0]), regressors.dtype)
-    return _each(starts, columns, values, regressors, tiles.present(offsets), solution, filled, steps, room, work, own)
+    return _each(starts, columns, values, regressors, offsets, solution, filled, steps, room, work)
 
 
 @njit(**tiles.PLAIN)
 def _each(
     starts: Any, columns: Any, values: Any, regressors: Any, offsets: Any, solution: Any, diagonals: Any, steps: int,
-    room: Any, work: Any, own: bool,
+    room: Any, work: Any,
 ) -> tuple[float, float]:  # fmt: skip
     """What `solve_rows` does, in the room and the arrays that it has made; zeros fill them to the regressors' width."""
     near, wide, gram, left = work
@@ -145,11 +144,13 @@ def _each(
         for k in range(whole):
             x[k] = current[k]
             r[k] = 0.0
-            d[k] = (end - begin) * diagonals[3, k]
+            d[k] = 0.0
         value = 0.0
         places, rated = room[0][: end - begin], left[: end - begin]
         tiles.locate(regressors, columns[begin:end], room)
         tiles.subtract(values[begin:end], offsets, columns[begin:end], rated)
+        for k in range(len(gram)):
+            gram[k, k - k % 8 :] = 0
         for at in range(0, len(places), flush):
             stop = min(at + flush, len(places))
             low[:] = 0
@@ -157,10 +158,8 @@ def _each(
             if steps == 0:
                 tiles.add_gram(regressors, places[at:stop], room, gram)
                 value += tiles.start(regressors, room[3][: stop - at], rated[at:stop], current, t, low, None)
-            elif own:
-                value += tiles.start(regressors, places[at:stop], rated[at:stop], current, t, low, squares)
             else:
-                value += tiles.start(regressors, places[at:stop], rated[at:stop], current, t, low, None)
+                value += tiles.start(regressors, places[at:stop], rated[at:stop], current, t, low, squares)
             for k in range(whole):
                 r[k] += low[k]
                 d[k] += squares[k]
@@ -169,9 +168,10 @@ def _each(
             value -= _direct(gram, wide, width, np.finfo(regressors.dtype).eps)
         else:
             value -= _conjugate_gradients(regressors, places, wide, steps, near)
-        penalized += value
+        own = 0.0
         for k in range(width):
             solution[row, k] = x[k]
-            value -= d[k] * x[k] * x[k]
-        plain += value
+            own += d[k] * x[k] * x[k]
+        penalized += value
+        plain += value - own
     return penalized, plain
