@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -34,7 +36,7 @@ class Kernel:
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launches, "_READY", {})
-    monkeypatch.setattr(launches, "version", lambda name: "3.6.0")
+    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__="3.6.0"))  # type: ignore[arg-type]
 
 
 def test_the_second_launch_is_by_addresses_and_in_the_order_of_the_signature() -> None:
@@ -71,7 +73,7 @@ def test_other_kinds_are_compiled_for_themselves(
 
 
 def test_old_compilers_and_interpreters_take_their_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launches, "version", lambda name: "3.2.0")
+    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__="3.2.0"))  # type: ignore[arg-type]
     kernel, a = Kernel(), torch.zeros(8)
     for _ in range(2):
         launch(kernel, 7, (a, 3, 0.5), {"ONE": 1, "TWO": 2}, {})
