@@ -34,7 +34,7 @@ from droptics.landscapes import inspect, portrait
 from droptics.layers import ExplicitDropout
 from droptics.linalg import psd_inverse_root, psd_root
 from droptics.losses import CrossEntropy
-from droptics.masks import Bernoulli, Product
+from droptics.masks import Bernoulli, Discrete, Product
 from droptics.models import DeepLinear, ReLUNet, TwoLayerLinear
 from droptics.optima import optimum, optimum_of_map
 from droptics.papers.droptics_own.audit_checks import every_coin
@@ -228,36 +228,44 @@ def leading_values(power: float) -> list[Comparison]:
 
 
 def drawn_landscape(shift: float) -> list[Comparison]:
-    """Critical points of two tied units: gradients of the mean over all masks vanish, minima have the least value."""
+    """Critical points of two tied units: gradients of the mean over all masks vanish, minima have the least value.
+
+    Equal and unequal rates, units that fall together more often than alone, inputs of any size, a map below zero.
+    """
     found = []
-    for drop, size in ((0.3, 1.5), (0.6, 0.4), (0.8, 3.0)):
-        drawn, label = (
-            portrait(Moments.of_map(tensor([[size]])), Bernoulli(drop, 2), resolution=5, steps=1),
-            (drop, size),
-        )
+    together = [
+        (tensor(kept), chance) for kept, chance in (((0, 0), 0.2), ((0, 1), 0.1), ((1, 0), 0.15), ((1, 1), 0.55))
+    ]
+    coupled = Discrete(torch.stack([kept for kept, _ in together]), tensor([chance for _, chance in together]))
+    for name, law, outcomes, xx, yx, count in (
+        ("equal", Bernoulli(0.3, 2), list(coin_masks([0.3] * 2)), 1.0, 1.5, 4),
+        ("often dropped", Bernoulli(0.8, 2), list(coin_masks([0.8] * 2)), 0.6, 1.8, 4),
+        ("unequal", Bernoulli(tensor([0.6, 0.2]), 2), list(coin_masks([0.6, 0.2])), 2.5, 1.0, 4),
+        ("together", coupled, together, 1.7, 0.9, 4),
+        ("negative", Bernoulli(tensor([0.6, 0.2]), 2), list(coin_masks([0.6, 0.2])), 1.5, -1.0, 1),
+    ):
+        drawn = portrait(Moments(tensor([[xx]]), tensor([[yx]]), tensor([[4.0]])), law, resolution=5, steps=1)
+        kept = torch.stack([mask for mask, _ in outcomes])
+        chances = tensor([chance for _, chance in outcomes])
 
-        def mean_loss(weights: Tensor, drop: float = drop, size: float = size) -> Tensor:
-            parts = [
-                chance * (size - (kept / (1 - drop) * weights.square()).sum(-1)) ** 2
-                for kept, chance in coin_masks([drop] * 2)
-            ]
-            return torch.stack(parts).sum(0)
+        def mean_loss(
+            weights: Tensor, kept: Tensor = kept, p: Tensor = chances, a: float = xx, b: float = yx
+        ) -> Tensor:
+            slopes = weights.square() @ (kept / (p @ kept)).mT
+            return (4 - 2 * b * slopes + a * slopes.square()) @ p
 
-        values: dict[str, list[float]] = {}
+        minima = drawn.points["global minimum"]
         for kind, points in drawn.points.items():
             for point in points:
                 place = (shift * tensor(point)).requires_grad_()
-                value = mean_loss(place)
-                (slope,) = torch.autograd.grad(value, place)
-                found.append(compare(slope, "==", 0.0, f"slope at a {kind}, {label}"))
-                values.setdefault(kind, []).append(float(value.detach()))
+                (slope,) = torch.autograd.grad(mean_loss(place), place)
+                found.append(compare(slope, "==", 0.0, f"slope at a {kind}, {name}"))
         least, _ = descend(mean_loss, [(2,)], starts=1)
-        for reached in values["global minimum"]:
-            found.append(compare(reached, "==", least, f"least value, {label}"))
-        found.append(compare(float(len({*drawn.points["global minimum"]})), "==", 4.0, f"minima, {label}"))
+        found.append(compare(mean_loss(shift * tensor(minima)), "==", least, f"least value, {name}"))
+        found.append(compare(len({*minima}), "==", count, f"minima, {name}"))
         axis = drawn.axis
         grid = torch.stack([axis.expand(5, 5), axis[:, None].expand(5, 5)], -1)
-        found.append(compare(drawn.values, "==", mean_loss(grid), f"values of the grid, {label}"))
+        found.append(compare(drawn.values, "==", mean_loss(grid), f"values of the grid, {name}"))
     return found
 
 

@@ -71,8 +71,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-portrait",
         "droptics, on mianjy2018-fig1",
-        "Every point of a portrait is critical for the mean over all masks, and its four global minima have the least "
-        "value.",
+        "Every point of a portrait is critical for the mean over all masks, and its global minima have the least "
+        "value: four of a positive map where both units are dropped at times and independently, the origin of a "
+        "negative one.",
         check=partial(checks.drawn_landscape, 1.0),
         control=partial(checks.drawn_landscape, 1.1),
         objects=("landscapes.portrait",),
