@@ -214,19 +214,19 @@ def logged_reports(scale: float) -> list[Comparison]:
     bare = replace(narrow, sites=[replace(site, share=None, units=replace(units, flows=()))])
     few = {name: value for name, value in wanted.items() if features not in name}
     found += _numbers_alike(audit_numbers(bare), few, scale, "numbers without shares and flows")
-    net: Any = stack((3, 5, 2), (0.3,), nn.ReLU)
-    head, data = net[3], sample(5, 24, 3, 2)
+    net: Any = stack((3, 5, 4, 2), (0.3, 0.2), nn.ReLU)
+    head, data, loss = net[6], sample(5, 24, 3, 2), nn.MSELoss()  # half of the loss that is taken when none is given
     logged: list[dict[str, float]] = []
     net.log_dict = logged.append
     seen: list[dict[str, float]] = []
-    light = lightning_callback(data, every=2, rates=())
-    face = huggingface_callback(data, every=3, log=seen.append, rates=())
+    light = lightning_callback(data, loss, every=2, rates=())
+    face = huggingface_callback(data, loss, every=3, log=seen.append, rates=())
     state = SimpleNamespace(epoch=0.0, global_step=0, log_history=[])
     losses = []
     for epoch in range(1, 7):  # a network that changes tells at which epochs it was looked at
         with torch.no_grad():
             head.weight *= 1.1
-            losses.append(float((net.eval()(data.inputs) - data.targets).square().sum(1).mean()))
+            losses.append(float((net.eval()(data.inputs) - data.targets).square().mean()))
         light.on_train_epoch_end(SimpleNamespace(current_epoch=epoch - 1), net)
         state.epoch, state.global_step = float(epoch), 10 * epoch
         face.on_epoch_end(None, state, None, net)
@@ -235,7 +235,15 @@ def logged_reports(scale: float) -> list[Comparison]:
         told_losses = [numbers[key] for numbers in told]
         found.append(compare(len(told), "==", scale * len(epochs), f"how often, {name}"))
         found.append(compare(told_losses, "==", [scale * losses[epoch - 1] for epoch in epochs], f"epochs, {name}"))
-    found += _numbers_alike(logged[-1], audit_numbers(audit(net, data, rates=())), scale, "the last epoch")
+    last = audit(net, data, loss, rates=())
+    wanted = {key: last.clean_loss, "dropout/training_loss": last.training_loss.value}
+    for name, one in zip(("2", "5"), last.sites, strict=True):
+        wanted[f"dropout/{name}/penalty_share"] = one.share or 0.0
+        if one.units is not None and one.units.flows:
+            wanted[f"dropout/{name}/imbalance"] = one.units.imbalance
+            wanted[f"dropout/{name}/coadaptation"] = one.units.coadaptation
+    for name, told in (("lightning", logged), ("hugging face", seen)):
+        found += _numbers_alike(told[-1], wanted, scale, f"the last epoch, {name}")
     for entry, numbers, epoch in zip(state.log_history, seen, (3, 6), strict=True):
         found += _numbers_alike(entry, {"epoch": epoch, "step": 10 * epoch, **numbers}, scale, f"history, {epoch}")
     return found
