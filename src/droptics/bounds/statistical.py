@@ -45,7 +45,7 @@ def completion(  # parameters: the letters of the theorem, or data to read them 
         L(clipped U V^T) <= L_S(U, V) + 8 K sqrt(alpha d log d / n) + 4 sqrt(log(2/delta) / 2n),   d the longer side.
 
     K is explicit (`completion_constant`); the printed statement has 8 sqrt((2 alpha d log d + log(2/delta)/4) / n),
-    whose constant is too small for square matrices with sides below about 60.
+    which rests on K = 1, false for small matrices (thesis-thm11-constant).
 
     Every number may be given; a model and data fill in what is missing, with marginals mixed with the uniform law
     in proportion `smoothing` (1/2 when they come from data, 0 for plain numbers: then the non-degeneracy condition of

@@ -205,8 +205,8 @@ print(R([((1 - a) ** 2, (1 + b) ** 2) for a, b in G]))""",
     "thm11-constant": Erratum(
         r"R_n(g \circ M_\alpha) \le R_n(M_\alpha) \le \sqrt{\frac{\alpha d_2 \log(d_2)}{n}}",
         "Theorem 20, which is cited there, has O(.) around the root; some constant is meant.",
-        "Constant one fails for square matrices of side below about 60. With the constant K of thesis-thm20 in front "
-        "of the root Theorem 11 is right.",
+        "Constant one fails for small matrices, as 2 x 2 and 3 x 3. With the constant K of thesis-thm20 in front of "
+        "the root Theorem 11 is right.",
         "thesis-thm20",
         """\
 from itertools import product; from math import log, sqrt; import torch
