@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 
@@ -27,6 +28,7 @@ from droptics.optima import certify, optimum_of_map
 from droptics.papers.droptics_own.audit_checks import every_coin, mean_over, squared, stack
 from droptics.papers.droptics_own.ranker_checks import _rated
 from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import moments, normal, sample, tensor
 from droptics.penalties import Certified, penalty
 from droptics.recommenders import DropoutCompletion
@@ -40,38 +42,45 @@ from droptics.training.settings import EngineName
 
 
 def interrupted_runs(scale: float) -> list[Comparison]:
-    """Schedules, records and kept iterates where a run stops for records on its way."""
+    """Schedules, records and kept iterates where a run stops for records on its way.
+
+    A run also stops where it keeps an iterate, so some stops are for a record alone, with several steps before them.
+    """
     found: list[Comparison] = []
     data = Sample(normal(1, 1, 3), normal(2, 1, 2))
     start = TwoLayerLinear(normal(3, 2, 4), normal(4, 3, 4))
     engines: tuple[EngineName, ...] = ("kernel", "products", "torch")
-    for engine in engines:
+    stops: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (((7, 9), (0, 3, 5)), ((0, 4, 6), (0, 6, 8)))
+    for engine, (kept, records) in itertools.product(engines, stops):
         run = train(
             start,
             data,
             Plain(),
-            steps=5,
+            steps=9,
             step_size=0.02,
             batch_size=1,
             schedule=Inverse(2.0),
-            keep=range(6),
+            keep=kept,
             engine=engine,
-            record=Recording(("risk",), at=(0, 2, 3)),
+            record=Recording(("risk",), at=records),
         )
-        found.append(compare([iterate.step for iterate in run.iterates], "==", range(6), f"kept steps, {engine}"))
+        label = f"kept {kept}, {engine}"
+        found.append(same([iterate.step for iterate in run.iterates], list(kept), label, scale))
+        told, models = run.history["step"].tolist(), {iterate.step: iterate.model for iterate in run.iterates}
+        found.append(same(told, sorted({*records, 9}), f"recorded {records}, {engine}", scale))
         U, V = start.U, start.V
-        for step in range(5):
+        for step in range(10):
             error = data.inputs @ V @ U.mT - data.targets
+            if step in told:
+                risk = run.history["risk"][told.index(step)]
+                found.append(compare(risk, "==", scale * error.square().sum(), f"risk at {step}, {label}"))
+            if step in models:
+                model = models[step]
+                assert isinstance(model, TwoLayerLinear)
+                found.append(compare(model.U, "==", U, f"U at {step}, {label}"))
+                found.append(compare(model.V, "==", V, f"V at {step}, {label}"))
             size = scale * 0.02 / (1 + step / 2)
             U, V = U - 2 * size * error.mT @ (data.inputs @ V), V - 2 * size * data.inputs.mT @ (error @ U)
-            model = run.iterates[step + 1].model
-            assert isinstance(model, TwoLayerLinear)
-            found.append(compare(model.U, "==", U, f"U after step {step}, {engine}"))
-            found.append(compare(model.V, "==", V, f"V after step {step}, {engine}"))
-            if step + 1 in (2, 3, 5):
-                loss = (data.inputs @ V @ U.mT - data.targets).square().sum()
-                place = run.history["step"].tolist().index(step + 1)
-                found.append(compare(run.history["risk"][place], "==", scale * loss, f"risk at {step + 1}, {engine}"))
     return found
 
 
