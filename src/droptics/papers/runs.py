@@ -335,9 +335,15 @@ def last_weights(scale: float) -> list[Comparison]:
             layer.weight.copy_(U)
             with torch.random.fork_rng():
                 torch.manual_seed(seed)
-                drawn = (Y.mT - layer(H.mT.expand(20_000, 5, 3))).square().sum((1, 2))
+                outputs = layer(H.mT.expand(20_000, 5, 3))
+        drawn = (Y.mT - outputs).square().sum((1, 2))
         allowed = 5 * float(drawn.std()) / len(drawn) ** 0.5
         found.append(compare(abs(float(drawn.mean()) - plain - float(formula)), "<=", allowed, "draws of the layer"))
+        # whole units that fall have the same penalty, but their outputs fall together
+        moved = outputs - (U @ H).mT
+        joint = moved[..., 0] * moved[..., 1]
+        error = 5 * joint.std(0) / len(joint) ** 0.5
+        found.append(compare(joint.mean(0).abs() / error, "<=", 1.0, "weights of one unit fall apart"))
     return found
 
 
