@@ -69,7 +69,7 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-def7",
         f"{SOURCE}, Definition 7",
         "A point of the ball is a beta-effective attack when y f_Wbar <= -beta; L_beta, the share of examples that "
-        "have one, does not grow with beta.",
+        "have one, those whose strongest is exactly at -beta apart, does not grow with beta.",
         check=partial(checks.beta_error, 1.0),
         control=partial(checks.beta_error, 0.9),
         objects=(
@@ -183,7 +183,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor4-cost-corrected",
         f"{SOURCE}, after Corollary 4, corrected",
-        "All attacks together cost at most 12 nu^2 T(T+1)/((R+nu)^2 eps).",
+        "For kappa = 1/sqrt m, omega^2 = 3/(R+nu)^2 and eta_tr = 1/(R+nu)^2 all attacks together cost at most "
+        "12 nu^2 T(T+1)/((R+nu)^2 eps).",
         check=partial(training_checks.total_cost, lambda T: T + 1),
         control=partial(training_checks.total_cost, lambda T: T),
         objects=("bounds.adversarial",),
