@@ -275,6 +275,13 @@ def advised_findings(scale: float) -> list[Comparison]:
         ("nobody", plain_report([plain_site(units=units, subnetworks=replace(few, smallest=0))]), []),
         ("hardly", plain_report([plain_site(penalty=near, curve=curve)]), ["DR507"]),
         ("matters", plain_report([plain_site(penalty=far, curve=curve)]), []),
+        (
+            "another rate matters",
+            plain_report([plain_site(penalty=near, curve=(curve[0], CurvePoint(0.2, far, 1.1)))]),
+            [],
+        ),
+        ("lowers it", plain_report([plain_site(penalty=replace(near, lower=-0.016), curve=curve)]), []),
+        ("perhaps an effect", plain_report([plain_site(penalty=PlainEstimate(0.0, -0.1, 0.1, "x"))]), []),
     ]
     texts = {}
     for name, report, codes in cases:
@@ -289,6 +296,8 @@ def advised_findings(scale: float) -> list[Comparison]:
         "another rate": "leave-one-out error is 0.2 \u00b1 0.1 lower at rate 0.5 than at rate 0.3",
         "fewer": "3 of 8 units keep the accuracy within 1%",
         "hardly": "no rate up to 0.6 changes the training loss by more than 0.93% (exact)",
+        "no effect": "drops at rate 0.3, and no mask changes the loss (exact)",
+        "not surely above": "validation loss 1.45 is above the training loss 1 without dropout",
         "infinite": "the loss without dropout is inf",
         "not a number": "the loss with dropout is nan",
     }
