@@ -102,6 +102,7 @@ def lazy_steps(base_two: bool) -> list[Comparison]:
         found.append(compare(tops.abs(), "==", 4000**-0.5, "signs over sqrt m"))
         found.append(compare(tops.sign().mean(), "==", 0.0, "both signs", precision=5 / 4000**0.5))
         found.append(compare(W.mean(0), "==", 0.0, "mean of the rows", precision=5 / 4000**0.5))
+        found.append(compare(tops.sign() @ W / 4000, "==", 0.0, "signs beside the rows", precision=5 / 4000**0.5))
         error = 5 * (2 / 4000) ** 0.5
         found.append(compare(W.mT @ W / 4000, "==", torch.eye(5, dtype=torch.float64), "their spread", precision=error))
     return found
