@@ -144,6 +144,7 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(norm_checks.shrinkage, lambda m, r, beta: norm_checks.printed_values(m, r, beta, max(1, r - 1))),
         control=partial(norm_checks.shrinkage, lambda m, r, beta: norm_checks.printed_values(m, r, beta, r)),
+        objects=("norms.k_support",),
         erratum=ERRATA["thm2.7"],
     ),
     Claim(

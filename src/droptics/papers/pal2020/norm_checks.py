@@ -139,6 +139,7 @@ def shrinkage(values: Callable[[Tensor, int, float], Tensor]) -> list[Comparison
     for m, r, beta in cases:
         x, label = closed_form_values(m, r, beta), f"m={m.tolist()} r={r}"
         best = (m - x).square().sum() + water_filling(x, r) * beta
+        found.append(compare(k_support(x, r) ** 2, "==", water_filling(x, r), f"squared norm, {label}"))
         g = 2 * (m - x) / beta
         top = g.square().sort(descending=True).values[:r].sum()
         least = beta * (m * g).sum() - beta**2 * g.square().sum() / 4 - beta / 4 * top
