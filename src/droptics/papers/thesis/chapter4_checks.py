@@ -197,12 +197,28 @@ def exact_entry_complexity(shape: tuple[int, int], n: int) -> float:
     return float(norms.mean()) / n
 
 
+def weighted_entry_complexity(p: Tensor, q: Tensor, n: int) -> float:
+    """The same where row i has chance p(i) and column j chance q(j): an entry (i, j) counts 1/sqrt(p(i) q(j))."""
+    chances = torch.outer(p, q).reshape(-1)
+    places = torch.tensor(list(itertools.product(range(len(chances)), repeat=n)))
+    signs = tensor(list(itertools.product((1.0, -1.0), repeat=n)))
+    each = nn.functional.one_hot(places, len(chances)) * chances.rsqrt()
+    norms = torch.linalg.matrix_norm((signs @ each).unflatten(2, (len(p), len(q))), 2)
+    return float(chances[places].prod(1) @ norms.mean(1)) / n
+
+
 def entry_complexity(constant: Callable[[tuple[int, int]], float]) -> list[Comparison]:
-    """R_n <= K sqrt(alpha d2 log d2 / n), alpha = 1, exactly for small matrices of uniform entries.
+    """R_n <= K sqrt(alpha d2 log d2 / n), alpha = 1, exactly for small matrices of uniform and of other entries.
 
     At the least n that the condition p(i) q(j) >= log d2/(n sqrt(d2 d0)) of Theorem 20 allows, and more.
     """
     found = []
+    for p, q, n in (([0.6, 0.4], [0.45, 0.55], 2), ([0.7, 0.3], [0.6, 0.4], 4), ([0.4, 0.33, 0.27], [0.45, 0.55], 4)):
+        rows, columns, long = tensor(p), tensor(q), len(p)
+        allowed = math.log(long) / (n * math.sqrt(long * len(q)))
+        found.append(compare(rows.min() * columns.min(), ">=", allowed, f"the condition, p={p}, n={n}"))
+        limit = constant((long, len(q))) * math.sqrt(long * math.log(long) / n)
+        found.append(compare(weighted_entry_complexity(rows, columns, n), "<=", limit, f"p={p}, q={q}, n={n}"))
     for shape, counts in (((2, 2), (2, 3, 4)), ((3, 2), (3, 4)), ((3, 3), (4,))):
         long, label = max(shape), f"{shape[0]} x {shape[1]}"
         for n in counts:

@@ -299,13 +299,16 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm20",
         "Mianjy thesis (Johns Hopkins), appendix, Theorem 20",
-        "The ball of weighted trace norm sqrt(alpha) has R_n <= O(sqrt(alpha d2 log d2 / n)).",
+        "If p(i) q(j) >= log d2/(n sqrt(d2 d0)) for all entries and d2 >= d0, the ball of weighted trace norm "
+        "sqrt(alpha) has R_n <= O(sqrt(alpha d2 log d2 / n)).",
         check=lambda: [
             *checks.entry_complexity(completion_constant),
             *checks.bernstein(),
         ],
         control=partial(checks.entry_complexity, lambda shape: 1.0),
         objects=("bounds.completion_constant",),
-        note="With an explicit constant: K = sqrt(2l) + l (d0/d2)^(1/4)/3, l = log(d2+d0)/log d2. M is d2 x d0.",
+        note="With an explicit constant: K = sqrt(2l) + l (d0/d2)^(1/4)/3, l = log(d2+d0)/log d2. M is d2 x d0, and d2 "
+        ">= d0 is said in Theorem 11. Without the condition no constant is enough: R_1 = d sqrt(alpha) for uniform "
+        "entries of a d x d matrix.",
     ),
 )
