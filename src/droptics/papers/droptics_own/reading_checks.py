@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -15,7 +16,7 @@ from droptics.papers.droptics_own.running_checks import parts, runs, structures
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import normal, tensor
-from droptics.penalties import MonteCarlo
+from droptics.penalties import ClosedForm, MonteCarlo
 from droptics.predictions import predictive
 from droptics.predictions.modules import ModuleSite, _alike, _axis, read_module
 
@@ -27,6 +28,7 @@ def modules_read(scale: float) -> list[Comparison]:
         *_heads(scale),
         *_sites(scale),
         *_shapes(scale),
+        *_put_back(scale),
         *runs(scale),
         *parts(scale),
         *structures(scale),
@@ -176,6 +178,46 @@ def _sites(scale: float) -> list[Comparison]:
     for row, factor in enumerate((1.0, 0.5, 2.0)):
         wanted = module.head(torch.tanh(torch.tanh(inputs) * factor))
         found.append(compare(one.center[row], "==", scale * wanted, f"given multipliers of {factor}"))
+    return found
+
+
+class Stopping(nn.Module):
+    """Batch norm and dropout; answers, or ends in an error after both have run."""
+
+    def __init__(self, stops: bool) -> None:
+        super().__init__()
+        self.norm, self.drop, self.head = nn.BatchNorm1d(4).double(), nn.Dropout(0.3), linear_head(5, 4, 2)
+        self.stops = stops
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden = self.drop(self.norm(inputs))
+        if self.stops:
+            raise ValueError("stopped")
+        return self.head(hidden)
+
+
+def _put_back(scale: float) -> list[Comparison]:
+    """Modes, parameters, buffers, hooks, forwards and random numbers after an answer and after an error."""
+    found: list[Comparison] = []
+    inputs = normal(4, 5, 4)
+    for stops, method in itertools.product((False, True), (ClosedForm(), MonteCarlo(8, seed=3))):
+        module = Stopping(stops).train()
+        module.drop.eval()
+        before = {name: value.clone() for name, value in module.state_dict().items()}
+        state, told = torch.get_rng_state(), f"{method}, {'an error' if stops else 'an answer'}"
+        try:
+            predictive(module, inputs, None, method)
+            failed = False
+        except ValueError:
+            failed = True
+        found.append(same(failed, stops, told, scale))
+        flags = [part.training for part in module.modules()]
+        found.append(same(flags, [True, True, False, True], f"modes, {told}", scale))
+        alike = all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+        found.append(same(alike, True, f"parameters and buffers, {told}", scale))
+        left = [p for p in module.modules() if p._forward_hooks or p._forward_pre_hooks or "forward" in vars(p)]
+        found.append(same(left, [], f"hooks and forwards, {told}", scale))
+        found.append(same(torch.equal(state, torch.get_rng_state()), True, f"nothing drawn, {told}", scale))
     return found
 
 
