@@ -213,7 +213,7 @@ def rank_of_inputs(cases: Sequence[tuple[int, int, int]], projected: bool) -> li
     found = []
     gamma = 0.8
     for examples, block, blocks in cases:
-        X, Y = normal(1, 3, examples), normal(2, 2, examples)
+        X, Y = normal(1, 3, examples), normal(2, 3, examples)
         P = torch.linalg.pinv(X) @ X if projected else torch.eye(examples, dtype=torch.float64)
         m, beta = torch.linalg.svdvals(Y @ P), gamma / blocks
         x = k_support_shrink(m, beta, block)
@@ -225,7 +225,7 @@ def rank_of_inputs(cases: Sequence[tuple[int, int, int]], projected: bool) -> li
             added = torch.stack([(A @ B).square().sum() for A, B in parts]).sum()
             return (Y - U @ hidden).square().sum() + gamma * added
 
-        best, _ = descend(objective, [(2, block * blocks), (3, block * blocks)], starts=2)
+        best, _ = descend(objective, [(3, block * blocks), (3, block * blocks)], starts=2)
         label = f"least objective, {examples} examples of 3 inputs, r={block}"
         found.append(compare(best, "==", stated, label, precision=1e-6))
     return found
