@@ -252,9 +252,9 @@ def _list_values(scores: Array, seen: Array, wanted: Array, length: int) -> dict
 
 
 def ranked_lists(scale: float) -> list[Comparison]:
-    """Every metric of a ranking with its error, and differences of two rankings."""
+    """Every metric of a ranking with its error, and differences of two rankings; many scores are equal."""
     found: list[Comparison] = []
-    scores, other = normal(1, 7, 9).numpy(), normal(2, 7, 9).numpy()
+    scores, other = normal(1, 7, 9).round().numpy(), normal(2, 7, 9).round().numpy()
     seen, wanted = (normal(3, 7, 9) > 0.7).numpy(), (normal(4, 7, 9) > 0.2).numpy()
     wanted[2] = False
     told, rival = ranking(scores, seen, wanted, (4, 2, 6)), ranking(other, sparse.csr_matrix(seen), wanted, (2, 4, 6))
