@@ -319,7 +319,9 @@ def intermediate_step(beta_factor: float) -> list[Comparison]:
     below 1/2 whose kink is just inside the ball fails for every factor below 4.
     """
     one = tensor([1.0])
-    cases = [(one[:, None], one, x * one, -1.0, alpha, 1.0) for x, alpha in ((0.5, 0.3), (0.999, 0.499))]
+    cases = [
+        (one[:, None], one, x * one, -1.0, alpha, 1.0) for x, alpha in ((0.5, 0.3), (0.999, 0.499), (0.999, 0.501))
+    ]
     for seed in range(40):
         m, d, alpha = seed % 4 + 2, seed % 3 + 1, (0.5, 0.8, 0.95)[seed % 3]
         W, a = (1 + seed % 5) * normal(seed, m, d), (0.3 + seed % 2) * torch.sign(normal(seed + 1, m))

@@ -107,7 +107,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem18-proof",
         f"{SOURCE}, proof of Lemma 18",
-        "With beta >= 2 nu (1-alpha) kappa sqrt m the linearized score at delta* is at most half of y f(delta*).",
+        "With beta >= 2 nu (1-alpha) kappa sqrt m the score at a beta-effective delta*, linearized at any point of "
+        "the ball, is at most half of y f(delta*).",
         "slip",
         check=partial(checks.intermediate_step, 2.0),
         control=partial(checks.intermediate_step, 4.0),
@@ -116,7 +117,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem18-proof-corrected",
         f"{SOURCE}, proof of Lemma 18, corrected",
-        "With beta >= 4 nu (1-alpha) kappa sqrt m the linearized score at delta* is at most half of y f(delta*).",
+        "With beta >= 4 nu (1-alpha) kappa sqrt m the score at a beta-effective delta*, linearized at any point of "
+        "the ball, is at most half of y f(delta*).",
         check=partial(checks.intermediate_step, 4.0),
         control=partial(checks.intermediate_step, 3.9),
         note="4 is the least factor: one unit of slope just below 1/2 fails for every smaller one.",
