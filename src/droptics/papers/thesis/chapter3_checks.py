@@ -289,6 +289,8 @@ def scaled_layers() -> list[Comparison]:
         scalars[-1] = 1 / scalars[:-1].prod()
         scaled = [a * weight for a, weight in zip(scalars, weights, strict=True)]
         before, after = (sub_penalties(DeepLinear(layers), data, law(weights, drop)) for layers in (weights, scaled))
+        stated = [(drop / (1 - drop)) ** count * total for count, total in enumerate(pivot_sums(weights, data.xx), 1)]
+        found.append(compare(before, "==", stated, f"lam^l R_l, sizes {sizes}"))
         found.append(compare(after / before, "==", 1.0, f"every R_l, sizes {sizes}"))
     return found
 
