@@ -200,7 +200,8 @@ def _put_back(scale: float) -> list[Comparison]:
     """Modes, parameters, buffers, hooks, forwards and random numbers after an answer and after an error."""
     found: list[Comparison] = []
     inputs = normal(4, 5, 4)
-    for stops, method in itertools.product((False, True), (ClosedForm(), MonteCarlo(8, seed=3))):
+    ways: tuple[ClosedForm | MonteCarlo, ...] = (ClosedForm(), MonteCarlo(8, seed=3))
+    for stops, method in itertools.product((False, True), ways):
         module = Stopping(stops).train()
         module.drop.eval()
         before = {name: value.clone() for name, value in module.state_dict().items()}
