@@ -3834,6 +3834,195 @@ TWENTY_FIRST = (
         "return float(min(count, _length(width)))",
     ),
 )
+# The twenty-second list: drawn alike by the seed 22, written before the one above had been run to its end.
+TWENTY_SECOND = (
+    defect(
+        "audits.tallies",
+        "what one shard alone has is kept",
+        "return {key: part.merge(other[key]) for key, part in one.items() if key in other}",
+        "return {key: part.merge(other[key]) if key in other else part for key, part in one.items()}",
+    ),
+    defect(
+        "evidence.figures",
+        "a figure with parts missing is reproduced",
+        "if all(counted) and not self.missing:",
+        "if all(counted):",
+    ),
+    defect(
+        "optima.objectives",
+        "few rows are not weighed as so many examples",
+        "small = Sample(rows * len(rows) ** 0.5,",
+        "small = Sample(rows,",
+    ),
+    defect(
+        "cli.reproduce",
+        "the reason of a skipped figure is not told",
+        'where = reason or "; ".join(artifact.failures.values()) or str(artifact.folder)',
+        'where = "; ".join(artifact.failures.values()) or str(artifact.folder)',
+    ),
+    defect(
+        "recommenders.partitioned",
+        "users are counted for pairs",
+        "return int(self.by_user.counts.sum())",
+        "return len(self.by_user.counts)",
+    ),
+    defect(
+        "audits.outcomes",
+        "what runs before the first site costs nothing",
+        "return cost + 1 - shares[0] if shares else 0.0",
+        "return cost if shares else 0.0",
+    ),
+    defect(
+        "recommenders.tiles",
+        "sums in float32 round as those in float64",
+        "right, share = room[:width], max(len(x) * np.finfo(np.float64).eps, unit)",
+        "right, share = room[:width], len(x) * np.finfo(np.float64).eps",
+    ),
+    defect(
+        "recommenders.alternation",
+        "smoothed shares divide by the ratings",
+        "self.smoothing * plain / max(rows, 1)",
+        "self.smoothing * plain / max(total, 1)",
+    ),
+    defect(
+        "masks.coins",
+        "a block reaches half as far",
+        "return self.block - 1\n",
+        "return self.block // 2\n",
+    ),
+    defect(
+        "audits.criteria",
+        "derivatives of a mean over some examples",
+        "there.copy_(torch.autograd.grad(sums.sum(), leaf)[0])",
+        "there.copy_(torch.autograd.grad(sums.mean(), leaf)[0])",
+    ),
+    defect(
+        "evidence.claims",
+        "a statement that is printed twice is its own original",
+        "return replace(self, id=id, source=source, same_as=self.id, **changes)",
+        "return replace(self, id=id, source=source, same_as=id, **changes)",
+    ),
+    defect(
+        "files.limits",
+        "names in capitals are not unpacked",
+        'if path.suffix.lower() != ".gz":',
+        'if path.suffix != ".gz":',
+    ),
+    defect(
+        "linalg.rotations",
+        "an equalizer is double whatever was given",
+        "return basis.mT.reshape(work.shape).to(checked)",
+        "return basis.mT.reshape(work.shape)",
+    ),
+    defect(
+        "predictions.sampling",
+        "early masks are drawn by one seed",
+        "torch.Generator().manual_seed(method.seed))\n    evaluate = problem.fresh",
+        "torch.Generator().manual_seed(0))\n    evaluate = problem.fresh",
+    ),
+    defect(
+        "cli.laws",
+        "blocks of every layer are those of the first",
+        "else Block(drop, width, block) for width in widths]",
+        "else Block(drop, widths[0], block) for width in widths]",
+    ),
+    defect(
+        "penalties.rules",
+        "closed forms do not round",
+        'return Estimate.exact(value, "closed form", error=error)',
+        'return Estimate.exact(value, "closed form")',
+    ),
+    defect(
+        "recommenders.item_kernel",
+        "coefficients forget what was rated at all",
+        "system, y = self.system(row, implicit)\n        return _factored(system, ridge, y)[1]",
+        "system, y = self.system(row, 0.0)\n        return _factored(system, ridge, y)[1]",
+    ),
+    defect(
+        "recommenders.stacked",
+        "item-wise regressions are sized by the items",
+        "if by_item.need(users) <= by_item.memory:",
+        "if by_item.need(items) <= by_item.memory:",
+    ),
+    defect(
+        "models.watching",
+        "the last count of a place stands for all",
+        "self.drawn.setdefault(place, []).append(count)",
+        "self.drawn[place] = [count]",
+    ),
+    defect(
+        "recommenders.ranker",
+        "unknown users shift the known ones",
+        "place = np.where(numbers >= 0, np.cumsum(numbers >= 0) - 1, known.shape[0])",
+        "place = np.where(numbers >= 0, np.arange(len(numbers)).clip(max=known.shape[0]), known.shape[0])",
+    ),
+    defect(
+        "attacks.robustness",
+        "accuracies end where they begin",
+        '"upper": float(part.upper)}',
+        '"upper": float(part.lower)}',
+    ),
+    defect(
+        "predictions.densities",
+        "quantiles are found to two digits",
+        "for _ in range(60):\n            middle = (low + high) / 2\n            below",
+        "for _ in range(6):\n            middle = (low + high) / 2\n            below",
+    ),
+    defect(
+        "predictions.predictive",
+        "joint covariances are those of the centers",
+        "value = found.centers * (method.samples / (method.samples - 1)) + found.noise",
+        "value = found.centers * (method.samples / (method.samples - 1))",
+    ),
+    defect(
+        "linalg.krylov",
+        "triples behind an open one count as found",
+        "return int(open_ones[0]) if len(open_ones) else len(self.values)",
+        "return len(self.values) - len(open_ones)",
+    ),
+    defect(
+        "coadaptation.measures",
+        "units without flow have the flow one",
+        "torch.ones_like(energies)).sqrt() * (energies > 0)",
+        "torch.ones_like(energies)).sqrt()",
+    ),
+    defect(
+        "cli.modules",
+        "weights that are missing from a state are left as they were",
+        "module.load_state_dict(weights)",
+        "module.load_state_dict(weights, strict=False)",
+    ),
+    defect(
+        "training.settings",
+        "options beside settings are dropped",
+        "return Settings(**options) if settings is None else replace(settings, **options)",
+        "return Settings(**options) if settings is None else settings",
+    ),
+    defect(
+        "audits.misuses",
+        "rate one is allowed",
+        "if call.rate >= 1:\n            yield Remark(call.site, f",
+        "if call.rate > 1:\n            yield Remark(call.site, f",
+    ),
+    defect(
+        "penalties.relu.moments",
+        "second moments of outside parts count whole",
+        "second += chance * part[1]",
+        "second += part[1]",
+    ),
+    defect(
+        "recommenders.selection",
+        "the best model recommends without what was asked to stay",
+        "return self.best_estimator_.recommend(row, count, exclude_seen)",
+        "return self.best_estimator_.recommend(row, count)",
+    ),
+    defect(
+        "spectra.coordinates",
+        "white coordinates of any data round as float64",
+        "torch.finfo(data.dtype).eps\n    match exact:\n        case Moments():\n            return _of_moments",
+        "torch.finfo(torch.float64).eps\n    match exact:\n        case Moments():\n            return _of_moments",
+    ),
+)
 LISTS = {"deliberate": FIRST} | {
     f"deliberate {i}": found
     for i, found in enumerate(
@@ -3858,6 +4047,7 @@ LISTS = {"deliberate": FIRST} | {
             NINETEENTH,
             TWENTIETH,
             TWENTY_FIRST,
+            TWENTY_SECOND,
         ),
         2,
     )
