@@ -179,9 +179,8 @@ SWEEP_GPU_WHY = (
     " not measured."
 )
 PGD_GPU_WHY = (
-    "Rows of an earlier search, with seventy operations around its launch of 0.9 ms. The present one, beside other "
-    "networks on the page of robustness, takes 0.9 to 1.4 ms: 0.2 to 0.6 in one launch, where four programs wait for "
-    "each other in every step, 0.05 to verify, and the rest on the host."
+    "Of 1.3 ms 0.2 to 0.6 are one launch, where four programs wait for each other in every step, and 0.05 verify the "
+    "answer; the rest is the host: modes, reading the layers, arguments and the launch itself."
 )
 PGD_WHY = "Fooled images leave the batch; what remains is the matrix products that every library needs."
 ROBUST_WHY = "Two thirds of the images are never fooled and take every step; the products are then all there is."
