@@ -92,15 +92,21 @@ def plain_sum(weighted: bool) -> list[Comparison]:
 
 
 def without_root(scale: float) -> list[Comparison]:
-    """(3.14): R_l >= e_l(1/d) ||W||_*^2 without C^1/2, inputs of second moment scale * I, lam = 1."""
+    """(3.14): R_l >= e_l(1/d) ||W||_*^2 without C^1/2, inputs of second moment scale * I, lam = 1.
+
+    R_l are the printed sums, the norm is the sum of the roots of the eigenvalues of W W^T.
+    """
     found = []
     for sizes in ((3, 4, 2), (3, 2, 2, 2)):
         weights, widths = deep.network(1, sizes), list(sizes[1:-1])
         W, C = deep.product(weights), scale * torch.eye(3, dtype=torch.float64)
         terms = sub_penalties(DeepLinear(weights), Moments(C, W @ C, W @ C @ W.mT), deep.law(weights, 0.5))
+        norm = float(torch.linalg.eigvalsh(W @ W.mT).clamp_min(0).sqrt().sum())
+        found.append(compare(nuclear(W), "==", norm, f"the norm of the library, sizes {sizes}"))
+        found.append(compare(terms, "==", deep.pivot_sums(weights, C), f"R_l of the library, sizes {sizes}"))
         for level, term in enumerate(terms, start=1):
             e = sum(1 / math.prod(chosen) for chosen in subsets(widths, level))
-            found.append(compare(term, ">=", e * nuclear(W) ** 2, f"R_{level}, C = {scale} I"))
+            found.append(compare(term, ">=", e * norm**2, f"R_{level}, C = {scale} I"))
     return found
 
 
