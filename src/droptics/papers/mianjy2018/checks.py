@@ -321,7 +321,10 @@ def _best_untied(spectrum: tuple[float, ...], lam: float, width: int) -> tuple[T
 def untied_optimum(
     rule: Rule, cases: tuple[tuple[tuple[float, ...], float, int], ...] = UNTIED_CASES
 ) -> list[Comparison]:
-    """Singular values of the rule against those of the best network that descent finds, its map and its value."""
+    """Singular values of the rule against those of the best network that descent finds, its map and its value.
+
+    The library's network has that map; of rho values that the rule keeps alpha is lam/(r + lam rho) times their sum.
+    """
     found = []
     for spectrum, lam, width in cases:
         P, Q, best, W = _best_untied(spectrum, lam, width)
@@ -334,6 +337,11 @@ def untied_optimum(
         found.append(compare(value, "==", best, f"value, {label}", precision=1e-7))
         library = optimum(TwoLayerLinear, Moments.of_map(P * s @ Q.mT), Bernoulli(lam / (1 + lam), width))
         found.append(compare(library.objective, "==", best, f"library, {label}", precision=1e-7))
+        U, V = library.model.tensors
+        found.append(compare(U @ V.mT, "==", W, f"map of the library, {label}", precision=1e-4))
+        kept = ours > 0
+        alpha = lam * s[kept].sum() / (width + lam * int(kept.sum()))
+        found.append(compare(ours, "==", torch.where(kept, s - alpha, 0.0), f"lowered by alpha, {label}"))
     return found
 
 

@@ -223,7 +223,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm3.6-corrected",
         f"{SOURCE}, Theorem 3.6, corrected",
-        "The optimal UV^T keeps the top rho <= r singular triples of M, each value lowered by alpha.",
+        "The optimal UV^T keeps the top rho <= r singular triples of M, each value lowered by alpha = lam (their sum) "
+        "/(r + lam rho).",
         check=partial(checks.untied_optimum, _shrink),
         control=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:1]),
         objects=("linalg.shrink", "optima.optimum"),
