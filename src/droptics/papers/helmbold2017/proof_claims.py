@@ -104,15 +104,15 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem25",
         f"{SOURCE}, Lemma 25",
-        "v_j.x >= 0 for every hidden node: otherwise its weights serve nothing, and without them the penalty is "
-        "smaller.",
+        "Of a minimizer of J_2 without biases in its hidden nodes, as Lemmas 22 to 24 leave it, v_j.x >= 0 for every "
+        "node: otherwise its weights serve nothing, and without them the penalty is smaller.",
         check=partial(decay_checks.needless_node, -1.0),
         control=partial(decay_checks.needless_node, 1.0),
     ),
     Claim(
         "helmbold2017-lem27",
         f"{SOURCE}, Lemma 27",
-        "Every v_j is a multiple of x.",
+        "Every v_j of a minimizer of J_2 on P_(x,1) is a multiple of x.",
         check=partial(decay_checks.along_input, 0.0),
         control=partial(decay_checks.along_input, 0.05),
     ),
