@@ -209,12 +209,15 @@ def balanced_at_fixed_width(equal: bool) -> list[Comparison]:
 def rank_of_inputs(cases: Sequence[tuple[int, int, int]], projected: bool) -> list[Comparison]:
     """Least DropBlock objective on N real inputs against the closed form, from singular values of Y or of Y X^+ X.
 
-    The cases are N of inputs with three coordinates, the size r of the blocks (1 is dropout) and their number.
+    The cases are N of inputs with three coordinates, the size r of the blocks (1 is dropout) and their number. Where
+    Y is `projected` the last input repeats the first, so that three have rank two.
     """
     found = []
     gamma = 0.8
     for examples, block, blocks in cases:
         X, Y = normal(1, 3, examples), normal(2, 3, examples)
+        if projected:
+            X[:, -1] = X[:, 0]
         P = torch.linalg.pinv(X) @ X if projected else torch.eye(examples, dtype=torch.float64)
         m, beta = torch.linalg.svdvals(Y @ P), gamma / blocks
         x = k_support_shrink(m, beta, block)

@@ -123,8 +123,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.7-projection",
         f"{SOURCE}, Theorem 2.7, for every X",
-        "For inputs without full column rank: singular values of Y X^+ X, plus the constant ||Y - Y X^+ X||^2.",
-        check=partial(optimum_checks.rank_of_inputs, ((5, 1, 3), (4, 2, 2)), True),
+        "For inputs without full column rank, and width enough, the least objective is the closed form on the singular "
+        "values of Y X^+ X, plus the constant ||Y - Y X^+ X||^2.",
+        check=partial(optimum_checks.rank_of_inputs, ((4, 2, 2), (3, 1, 3)), True),
         control=partial(optimum_checks.rank_of_inputs, ((4, 2, 2),), False),
         objects=("linalg.k_support_shrink",),
     ),
