@@ -220,7 +220,7 @@ def many_examples(scale: float) -> list[Comparison]:
     told = penalty(LastLayer.of(narrow), few, Gaussian(tensor([0.25, 0.1]), 2), Certified(), CrossEntropy())
     found.append(compare(told.lower, "<=", scale * truth, "normal noise from below", precision=1e-6))
     found.append(compare(told.upper, ">=", scale * truth, "normal noise from above", precision=1e-6))
-    found.append(compare(told.upper - told.lower, "<=", 0.2 * truth, "width for normal noise"))
+    found.append(compare(told.upper - told.lower, "<=", 0.01 * truth, "width for normal noise", scale=0.0))
     pair = linear_head(5, 4, 2)
     binary = Sample(part.inputs, torch.arange(9) % 2, weights=part.weights)
     multipliers, chances = listed(laws["coins"])
