@@ -142,14 +142,20 @@ def told_reports(scale: float) -> list[Comparison]:
 def drawn_reports(scale: float) -> list[Comparison]:
     """Pictures and pages of a report show its own numbers in their places."""
     found: list[Comparison] = []
-    narrow = _narrow()
-    (site,) = narrow.sites
-    drawn = dict(pictures(narrow.to_dict()["sites"][0], narrow.to_dict()))
+    net, data = stack((3, 5, 4, 2), (0.3, 0.2), nn.ReLU), sample(5, 24, 3, 2)
+    report = audit(net, data, rates=(0.2, 0.6), uncertainty=True)
+    before, site = report.sites
+    other, drawn = (dict(pictures(one, report.to_dict())) for one in report.to_dict()["sites"])
     assert site.units is not None
     assert site.rate_choice is not None
     assert site.spectrum is not None
     with tempfile.TemporaryDirectory() as folder:
-        page = narrow.to_html(Path(folder) / "narrow.html").read_text(encoding="utf-8")
+        page = report.to_html(Path(folder) / "report.html").read_text(encoding="utf-8")
+    places_on_page = [page.find(picture) for picture in (*other.values(), *drawn.values())]
+    found.append(compare(min(places_on_page), ">=", 0, "every picture on the page"))
+    found.append(same(places_on_page, sorted(places_on_page), "those of the first site before those of the second"))
+    curve = ", ".join(f"{point.training_loss:.4g} at {point.rate:g}" for point in before.curve)
+    found.append(same(any(curve in one for one in other.values()), True, "curve of the first site"))
     words = {
         "flows": f"in decreasing order, from {max(site.units.flows):.3g} to {min(site.units.flows):.3g}",
         "spectrum": f"this network {site.spectrum.measured[0]:.3g}, dropout optimum {site.spectrum.optimal[0]:.3g}",
@@ -160,7 +166,7 @@ def drawn_reports(scale: float) -> list[Comparison]:
         found.append(compare(float(any(wanted in one for one in drawn.values())), "==", 1.0, f"{name} drawn"))
         found.append(compare(float(wanted in page), "==", 1.0, f"{name} on the page"))
     flows, both = sorted(site.units.flows, reverse=True), [list(site.spectrum.measured), list(site.spectrum.optimal)]
-    losses = [[float(one.training_loss) for one in site.curve], [float(narrow.clean_loss)] * len(site.curve)]
+    losses = [[float(one.training_loss) for one in site.curve], [float(report.clean_loss)] * len(site.curve)]
     shown: dict[str, tuple[list[float], list[list[float]]]] = {
         "Error of": (list(site.rate_choice.rates), [list(site.rate_choice.errors)]),
         "Flows of": ([float(unit) for unit in range(len(flows))], [flows]),
