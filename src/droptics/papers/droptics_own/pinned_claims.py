@@ -98,7 +98,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "solved-in-full",
         "Heads under every law are least squares over all masks, left-out errors those of refits, shares and shrunk "
-        "spectra the best of all supports, DropConnect's optimum stationary and certified.",
+        "spectra the best of all supports, DropConnect's optimum stationary, and certified from as many units as "
+        "outputs on.",
         pair(solved_checks.solved_in_full),
         (
             "optima.optimal_head",
