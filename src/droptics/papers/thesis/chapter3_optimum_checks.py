@@ -192,10 +192,10 @@ def _envelope_optimum(seed: int, spectrum: tuple[float, ...], nu: float, rank: i
 def envelope_problem(rule: Callable[[Tensor, float, int], Tensor]) -> list[Comparison]:
     """Min over rank <= min width of E ||y - Wx||^2 + nu ||W C^1/2||_*^2: the rule's map and value against descent.
 
-    The last width is above the rank.
+    The last width is above the rank, and above the number of values that are kept.
     """
     found = []
-    cases = (((2.0, 1.0), 1, 0.1), ((3.0, 2.0, 0.5), 2, 0.3), ((1.5, 1.2, 0.9), 2, 0.2), ((2.0, 1.5), 3, 0.2))
+    cases = (((2.0, 1.0), 1, 0.1), ((3.0, 2.0, 0.5), 2, 0.3), ((1.5, 1.2, 0.9), 2, 0.2), ((2.0, 0.3), 3, 0.5))
     for seed, (spectrum, rank, nu) in enumerate(cases):
         data, best, reached = _envelope_optimum(seed, spectrum, nu, rank)
         root = psd_root(data.xx)
