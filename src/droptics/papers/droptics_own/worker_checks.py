@@ -6,7 +6,7 @@ import gc
 import random
 import tempfile
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from multiprocessing import Pipe
@@ -82,9 +82,13 @@ def _served(scale: float) -> list[Comparison]:
     """Workers of which some die: every task has one outcome, a second death is told, GPU tasks run one at a time."""
     live: list[Any] = []
     busy: list[int] = []
+    asked = Counter[str]()
 
     def start() -> Any:
-        """A thread that serves as a process does; a task of the name of a death closes its end of the pipe."""
+        """A thread that serves as a process does; a task of the name of a death closes its end of the pipe.
+
+        One of them always, the other when it is asked for the first time.
+        """
         ours, theirs = Pipe()
         number = len(live)
 
@@ -94,7 +98,8 @@ def _served(scale: float) -> list[Comparison]:
                     task = theirs.recv()
                 except EOFError:
                     return
-                if task.key.startswith("dies") and (task.key[4:] == "always" or number == 0):
+                asked[task.key] += 1
+                if task.key == "diesalways" or (task.key == "dies" and asked[task.key] == 1):
                     theirs.close()
                     return
                 theirs.send(engines.perform(task))
@@ -109,7 +114,7 @@ def _served(scale: float) -> list[Comparison]:
     tasks.append(Task("bad", _power, {"value": -1.0, "power": 1}))
     with mock.patch.object(engines, "_start", start):
         done = {one.key: one for one in Processes(2).run(tasks)}
-        before = len(live)
+        before, tried = len(live), dict(asked)
         alone = list(Processes(5).run(tasks[:1]))
     found = [same(sorted(done), sorted(task.key for task in tasks), "every task once", scale)]
     for k, key in ((0, "a"), (1, "dies"), (3, "b")):
@@ -117,6 +122,8 @@ def _served(scale: float) -> list[Comparison]:
         found.append(same((result, done[key].error), ([2.0**k], ""), f"task {key}", scale))
     error = "its worker process died twice (exit code -9)"
     found.append(same((done["diesalways"].rows, done["diesalways"].error), ((), error), "a second death", scale))
+    times = {"a": 1, "dies": 2, "diesalways": 2, "b": 1, "bad": 1}
+    found.append(same(tried, times, "a task is tried again once", scale))
     found.append(same(done["bad"].error, "ValueError: negative", "an exception is told at once", scale))
     found.append(same((len(live) - before, len(alone)), (1, 1), "no more workers than tasks", scale))
     found.append(same((busy, all(one.pipe.closed for one in live[-1:])), ([], True), "pipes are closed", scale))
