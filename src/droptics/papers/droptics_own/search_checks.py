@@ -283,18 +283,26 @@ def random_modules(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     head = linear_head(1, 5, 3)
     module = nn.Sequential(nn.Dropout(0.4), head)
-    inputs, labels = normal(2, 12, 5), torch.arange(12) % 3
-    mean = Averaged.of(module, draws=6, seed=9)
-    outputs = []
+    inputs, labels = normal(2, 90, 5), torch.arange(90) % 3
+    mean, one_score = Averaged.of(module, draws=6, seed=9), linear_head(3, 5, 1)
+    outputs, margins = [], []
     for draw in range(6):
         torch.manual_seed(9 + draw)
         mask = functional.dropout(torch.ones(1, 5, dtype=torch.float64), 0.4)
         outputs.append(head(inputs * mask).log_softmax(1))
+        margins.append(one_score(inputs * mask))
     wanted = torch.stack(outputs).exp().mean(0).log()
     found.append(compare(mean(inputs), "==", scale * wanted, "mean over draws"))
     single = torch.stack([(one.argmax(1) == labels).double().mean() for one in outputs]).mean()
     found.append(compare(mean.single_accuracy(inputs, labels), "==", scale * single, "accuracy of a single pass"))
+    scores, signs = torch.stack(margins), torch.where(labels > 0, 1.0, -1.0).double()
+    alone = Averaged.of(nn.Sequential(nn.Dropout(0.4), one_score), draws=6, seed=9)
+    found.append(compare(alone(inputs), "==", scale * scores.mean(0), "mean over draws of one score"))
+    right = (scores[..., 0] * signs > 0).double().mean()
+    found.append(compare(alone.single_accuracy(inputs, signs), "==", scale * right, "accuracy by one score"))
     found.append(compare(len(mean.again(9, 4).chances), "==", scale * 9, "other draws"))
+    again = Averaged.of(module, draws=9, seed=4)
+    found.append(compare(mean.again(9, 4)(inputs), "==", again(inputs), "their mean"))
     found.append(compare(float(module[0].training), "==", 1.0, "the mode is as before"))
     flat: Any = nn.Sequential(nn.Linear(5, 3)).double()
     with torch.no_grad():
@@ -302,7 +310,7 @@ def random_modules(scale: float) -> list[Comparison]:
         flat[0].bias.copy_(torch.tensor([3.0, 0.0, 0.0]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        stuck = attack(flat, Sample(inputs, torch.zeros(12, dtype=torch.long)), Threat("linf", 0.2), Pgd(steps=3))
+        stuck = attack(flat, Sample(inputs, 0 * labels), Threat("linf", 0.2), Pgd(steps=3))
     found.append(compare(float(any("vanish" in text for text in stuck.warnings)), "==", 1.0, "vanishing gradients"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
