@@ -232,6 +232,10 @@ def rademacher_upper(constant: float) -> list[Comparison]:
         found.append(compare(measured, "<=", constant * share, f"beta={beta:.3f}, n={n}"))
         bound = rademacher(data=data, alpha=1.5, retentivity=beta).value
         found.append(compare(bound, "==", 2 * share, f"the bound of the library, n={n}"))
+    plane = _capacity_data()[-1]
+    swept, ours = _plane_complexity(plane.inputs), measured_rademacher(plane)
+    found.append(compare(ours, ">=", swept, "two inputs, every sign pattern, some directions"))
+    found.append(compare(ours, "<=", 1.001 * swept, "and all of them"))
     line = normal(6, 5, 1)
     ours = measured_rademacher(Sample(line, line))
     found.append(compare(ours, "==", _line_complexity(line, line), "one input, every sign pattern"))
@@ -246,6 +250,17 @@ def rademacher_upper(constant: float) -> list[Comparison]:
         ours = measured_rademacher(Sample(drawn, drawn), alpha=1.5, population=Sample(law, law))
         found.append(compare(ours, "==", 1.5 * _line_complexity(drawn, law), f"one sample of the law, n={n}"))
     return found
+
+
+def _plane_complexity(points: Tensor) -> float:
+    """(1/n) E_zeta max over many directions v of |sum_i zeta_i relu(v.x_i)| / sqrt(E relu(v.x)^2), every pattern."""
+    angles = torch.linspace(0, 2 * math.pi, 4001, dtype=torch.float64)
+    hidden = torch.relu(torch.stack([angles.cos(), angles.sin()], 1) @ points.mT)
+    hidden = hidden[(hidden > 0).any(1)]
+    hidden = hidden / hidden.square().mean(1, keepdim=True).sqrt()
+    signs = torch.cartesian_prod(*[tensor([1.0, -1.0])] * (len(points) - 1))  # the first is 1: |.| is even
+    sums = hidden[:, :1] + hidden[:, 1:] @ signs.mT
+    return float(sums.abs().amax(0).mean() / len(points))
 
 
 def _line_complexity(points: Tensor, law: Tensor) -> float:
