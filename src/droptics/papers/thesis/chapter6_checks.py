@@ -259,8 +259,8 @@ def _least_scores(slope: float, seed: int) -> tuple[LeakyNet, Sample, Tensor]:
     ring = torch.stack([angles.cos(), angles.sin()], 1)
     disk = torch.cat([0.5 * ring, *(0.5 * part * ring[::30] for part in (0.0, 0.2, 0.4, 0.6, 0.8, 0.9))])
     net, X, y = _leaky(seed, 4, 2, slope), normal(seed + 2, 120, 2), torch.sign(normal(seed + 3, 120))
-    W = net.hidden / net.hidden.square().sum().sqrt()
-    least = (y[:, None] * scores(W, net.top, X[:, None] + disk, slope)).min(1).values
+    W, a = normal(seed, 4, 2), torch.sign(normal(seed + 1, 4)) / 2
+    least = (y[:, None] * scores(W / W.norm(), a, X[:, None] + disk, slope)).min(1).values
     return net, Sample(X, y[:, None]), least
 
 
@@ -281,12 +281,17 @@ def beta_error(factor: float) -> list[Comparison]:
         for earlier, later in itertools.pairwise(errors):
             found.append(compare(later.value, "<=", earlier.value, f"larger beta, slope {slope}"))
         found.append(compare(len(betas), ">=", 3, "thresholds"))
-        own = data.targets[:, 0] * scores(net.hidden, net.top, data.inputs, slope) / net.hidden.square().sum().sqrt()
-        told = effective(net, data.inputs, data.targets[:, 0], 0.1)
+        W, a = normal(seed, 4, 2), torch.sign(normal(seed + 1, 4)) / 2
+        plain = scores(W, a, data.inputs, slope) / W.norm()
+        found.append(compare(net.normalized()(data.inputs), "==", plain, f"f_Wbar, slope {slope}"))
+        own, told = data.targets[:, 0] * plain, effective(net, data.inputs, data.targets[:, 0], 0.1)
         found.append(compare(told.double(), "==", (own <= -0.1).double(), f"effective points, slope {slope}"))
     exact = LeakyNet(tensor([[2.0]]), tensor([1.0]), 1.0)  # f_Wbar(x) = x
     told = effective(exact, tensor([[0.5], [0.25], [0.125]]), tensor([-1.0, -1.0, -1.0]), factor * 0.25)
-    return [*found, compare(told.double(), "==", tensor([1.0, 1.0, 0.0]), "y f = -beta is effective")]
+    found.append(compare(told.double(), "==", tensor([1.0, 1.0, 0.0]), "y f = -beta is effective"))
+    pair = Sample(tensor([[0.25], [0.5]]), tensor([[-1.0], [-1.0]]))  # the strongest at -1/2 and at -3/4
+    share = beta_robust_error(exact, pair, 0.25, 0.5).value
+    return [*found, compare(share, "==", 0.5, "and does not count in L_beta")]
 
 
 def vanishing_beta(rest: float) -> list[Comparison]:
