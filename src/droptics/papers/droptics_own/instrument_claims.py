@@ -82,7 +82,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-root-slopes",
         "droptics, derivatives of E[x x^T]^(1/2)",
-        "Derivatives of the root and of the inverse root of a second moment are the limits of their differences.",
+        "Derivatives of the root and of the inverse root of a second moment of full rank are the limits of their "
+        "differences.",
         check=partial(checks.root_slopes, 2.0),
         control=partial(checks.root_slopes, 1.5),
         objects=("linalg.psd_root", "linalg.psd_inverse_root"),
@@ -121,8 +122,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-searches",
         "droptics, on thesis-eq6.3",
-        "On affine classifiers steps along gradients, steps to the boundary (linf and l2), steps of signs and squares "
-        "(linf) fool exactly the examples whose least margin over the ball is negative, and stay in the ball.",
+        "On 60 examples of an affine classifier, with steps enough, those along gradients and to the boundary (linf "
+        "and l2), of signs and squares (linf) fool exactly the examples whose least margin over the ball is negative, "
+        "and stay in the ball.",
         check=partial(checks.searches, 1.0),
         control=partial(checks.searches, 1.5),
         objects=("attacks.Pgd", "attacks.Apgd", "attacks.Fab", "attacks.Square", "attacks.attack"),
