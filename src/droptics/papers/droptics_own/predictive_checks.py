@@ -12,7 +12,7 @@ from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.heads.ridge import DropoutRidge
 from droptics.layers import VarianceHead
-from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, Product, SlidingBlock
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
 from droptics.models import Connections, DeepLinear, Factorization, Model, ReLUNet, TwoLayerLinear
 from droptics.papers.instances import coin_masks, normal, sample, tensor
 from droptics.penalties import penalty, relu_criterion
@@ -63,25 +63,34 @@ def linear_covariance(scale: float) -> list[Comparison]:
     _, covariance = _listed(factors, pairs, Bernoulli(0.25, 3))
     value = scale * predictive(factors, pairs, Bernoulli(0.25, 3)).covariance.value
     found.append(compare(value, "==", covariance, "covariance, Factorization", precision=1e-12))
+    normals = Gaussian(tensor([0.1, 0.5, 0.0, 0.9, 0.2, 0.3]), 6)
+    noisy = predictive(two_layer, data.inputs, normals)
+    units = torch.einsum("nj,kj->jnk", data.inputs @ two_layer.V, two_layer.U)
+    wanted = scale * torch.einsum("j,jnk,jnl->nkl", normals.variance, units, units)
+    found.append(compare(noisy.covariance.value, "==", wanted, "covariance, normal noise", precision=1e-12))
+    found.append(compare(noisy.mean.value, "==", units.sum(0), "mean, normal noise", precision=1e-12))
     return found + _deployed(scale)
 
 
 def _deployed(scale: float) -> list[Comparison]:
-    """The layer for deployment and the estimator's deviation, against the list of masks of a head."""
+    """Mean and deviation of the layer for deployment and of the estimator, against the list of masks of a head."""
     head = nn.Linear(INPUTS, OUTPUTS).double()
     with torch.no_grad():
         head.weight.copy_(normal(11, OUTPUTS, INPUTS))
     inputs, drop = normal(13, 5, INPUTS), 0.3
     masks = [(kept / (1 - drop), chance) for kept, chance in coin_masks([drop] * INPUTS)]
     chances = tensor([chance for _, chance in masks])
-    fitted = DropoutRidge(drop, fit_intercept=False).fit(inputs.numpy(), normal(14, 5).numpy())
+    fitted = DropoutRidge(drop).fit(inputs.numpy(), normal(14, 5).numpy())
     weights = torch.cat([head.weight.detach(), torch.from_numpy(fitted.coef_)[None]])
     moves = torch.stack([(inputs * (mask - 1)) @ weights.mT for mask, _ in masks])
     variance = torch.einsum("t,tnk->nk", chances, moves.square())
+    clean = inputs @ weights.mT + torch.cat([head.bias.detach(), tensor([float(fitted.intercept_)])])
     with torch.no_grad():
-        shown = VarianceHead(head, drop)(inputs)[1]
-    told = torch.from_numpy(fitted.predict(inputs.numpy(), return_std=True)[1])
+        mean, shown = VarianceHead(head, drop)(inputs)
+    center, told = (torch.from_numpy(part) for part in fitted.predict(inputs.numpy(), return_std=True))
     return [
+        compare(mean, "==", scale * clean[:, :-1], "mean, VarianceHead", precision=1e-12),
+        compare(center, "==", scale * clean[:, -1], "mean, DropoutRidge", precision=1e-12),
         compare(scale * shown, "==", variance[:, :-1], "variance, VarianceHead", precision=1e-12),
         compare(scale * told.square(), "==", variance[:, -1], "squared deviation, DropoutRidge", precision=1e-10),
     ]
@@ -267,7 +276,8 @@ def _trapezoid(model: ReLUNet, data: Sample, values: Tensor, noise: float) -> Te
     chances, hidden = _last_units(model, data.inputs)
     found = torch.zeros_like(data.targets)
     for n, k in itertools.product(range(len(found)), range(found.shape[1])):
-        reach = float((values[:, n, k] - data.targets[n, k]).abs().max()) * 2  # a period holds outputs and target
+        held = torch.cat([values[:, n, k], data.targets[n, k : k + 1]])
+        reach = float(held.max() - held.min())
         step = 2 * math.pi / (reach + 18 * noise)
         theta = step * torch.arange(math.ceil(8.5 / noise / step) + 1).double()
         parts = hidden[:, n] * model.weights[2][k]

@@ -55,7 +55,7 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics",
         "With normal noise of deviation s the observed output has the density (1/pi) int_0^inf Re[e^(-i theta y) "
         "sum_a pi_a e^(i theta c_a) prod_j phi_j(theta)] e^(-theta^2 s^2/2) d theta; the trapezoid rule of step "
-        "2 pi / (range + 18 s) up to 8.5 / s reaches rounding.",
+        "2 pi / (range of outputs and y + 18 s) up to 8.5 / s reaches rounding.",
         check=partial(checks.density, 1.0),
         control=partial(checks.density, 1.01),
         objects=("predictions.predictive", "predictions.Density"),
