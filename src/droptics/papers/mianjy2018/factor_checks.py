@@ -10,7 +10,7 @@ from torch import Tensor
 from droptics.data import Moments
 from droptics.equalization import equalize
 from droptics.evidence.claims import Comparison, compare
-from droptics.linalg import equalizer
+from droptics.linalg import equalizer, hadamard_equalizer
 from droptics.masks import Bernoulli
 from droptics.models import Autoencoder, TwoLayerLinear
 from droptics.norms import nuclear, path_norm
@@ -78,10 +78,10 @@ def minimal_path_norm(power: float) -> list[Comparison]:
             other = factors(*(normal(10 * seed + k, *shape) for k, shape in enumerate(shapes)))
             found.append(compare(other[0] @ other[1].mT, "==", U @ V.mT, "another factorization", precision=1e-5))
             found.append(compare(path_norm([other[1].mT, other[0]], power), ">=", reached, "its path norm"))
-    for seed in range(3):
+    for seed, width in enumerate((4, 3, 2)):
         root = normal(seed, 3, 3)
-        _, (U,) = descend(tied_objective(root @ root.mT / 3, 0.6), [(3, 4)], starts=1, seed=seed)
-        stated = nuclear(U @ U.mT) ** 2 / 4
+        _, (U,) = descend(tied_objective(root @ root.mT / 3, 0.6), [(3, width)], starts=1, seed=seed)
+        stated = nuclear(U @ U.mT) ** 2 / width
         found.append(compare(path_norm([U.mT, U], power) ** 2, "==", stated, f"tied, start {seed}", precision=1e-6))
     return found
 
@@ -115,6 +115,16 @@ def universal_equalizer(matrix: Callable[[int], Tensor]) -> list[Comparison]:
             label = f"columns of {rows} x {size} weights"
             found.append(compare((U @ V @ Z).square().sum(0), "==", U.square().sum() / size, label))
     return found
+
+
+def library_equalizer() -> list[Comparison]:
+    """The library's Z is the recursion that is normalized once per level, and a universal equalizer."""
+
+    def told(level: int) -> Tensor:
+        return hadamard_equalizer(2 ** (level - 1))
+
+    found = [compare(told(k), "==", printed_universal(k, once=True), f"recursion, level {k}") for k in (1, 2, 3, 4)]
+    return [*found, *universal_equalizer(told)]
 
 
 def joint_construction(power: float) -> list[Comparison]:
