@@ -217,7 +217,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm4.1-corrected",
         f"{SOURCE}, Theorem 4.1, corrected",
-        "The DropConnect penalty is gamma sum_k ||u_k||^2 sum_i v_ik^2 ||M_i||^2.",
+        "DropConnect on the weights V of U V^T M, M = g(X) with rows M_i, has the penalty gamma sum_k ||u_k||^2 "
+        "sum_i v_ik^2 ||M_i||^2.",
         check=lambda: [
             *connection_checks.drop_connect(connection_checks.of_connections),
             *connection_checks.drop_connect(connection_checks.by_connections),

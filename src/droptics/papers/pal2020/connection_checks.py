@@ -28,13 +28,13 @@ def drop_connect(formula: Callable[[Connections, Sample, float], Tensor]) -> lis
         data = sample(seed, 5, inputs, outputs)
         if seed > 5:
             data = Sample(torch.relu(data.inputs @ normal(seed, inputs, inputs) + 0.5), data.targets)
-        model = Connections(normal(seed, outputs, width), normal(seed + 1, inputs, width))
-        plain, total = float(error(data.inputs @ model.V @ model.U.mT, data)), 0.0
+        U, V = normal(seed, outputs, width), normal(seed + 1, inputs, width)
+        plain, total = float(error(data.inputs @ V @ U.mT, data)), 0.0
         for kept, chance in coin_masks([drop] * (inputs * width)):
-            masked = (kept.reshape(inputs, width) / (1 - drop)) * model.V
-            total += chance * float(error(data.inputs @ masked @ model.U.mT, data))
+            masked = (kept.reshape(inputs, width) / (1 - drop)) * V
+            total += chance * float(error(data.inputs @ masked @ U.mT, data))
         label = f"{inputs} inputs, width {width}, drop={drop}"
-        found.append(compare(formula(model, data, drop), "==", total - plain, label))
+        found.append(compare(formula(Connections(U, V), data, drop), "==", total - plain, label))
     return found
 
 
@@ -63,17 +63,17 @@ def uncorrelated_inputs(correlation: float) -> list[Comparison]:
         rows = torch.linalg.qr(normal(seed, 7, inputs)).Q
         rows = (rows + correlation * rows.roll(1, 1)) * torch.linspace(1.0, 2.0, inputs).double()
         data = Sample(rows, normal(seed + 1, 7, outputs))
-        model = Connections(normal(seed + 2, outputs, width), normal(seed + 3, inputs, width))
-        plain, total = float(error(model.outputs(data.inputs), data)), 0.0
+        U, V = normal(seed + 2, outputs, width), normal(seed + 3, inputs, width)
+        plain, total = float(error(data.inputs @ V @ U.mT, data)), 0.0
         for kept, chance in coin_masks([drop] * (inputs * width)):
-            masked = (kept.reshape(inputs, width) / (1 - drop)) * model.V
-            total += chance * float(error(data.inputs @ masked @ model.U.mT, data))
+            masked = (kept.reshape(inputs, width) / (1 - drop)) * V
+            total += chance * float(error(data.inputs @ masked @ U.mT, data))
         label = f"{inputs} inputs, correlation {correlation}"
-        units = (model.U.square().sum(0) * (data.inputs @ model.V).square().mean(0)).sum()
+        units = (U.square().sum(0) * (data.inputs @ V).square().mean(0)).sum()
         found.append(compare(drop / (1 - drop) * units, "==", total - plain, f"formula of dropout, {label}"))
-        dropped = penalty(TwoLayerLinear(model.U, model.V), data, Bernoulli(drop, width))
+        dropped = penalty(TwoLayerLinear(U, V), data, Bernoulli(drop, width))
         found.append(compare(dropped, "==", drop / (1 - drop) * units, f"library, dropout, {label}"))
-        ours = penalty(model, data, Bernoulli(drop, inputs * width))
+        ours = penalty(Connections(U, V), data, Bernoulli(drop, inputs * width))
         found.append(compare(ours, "==", total - plain, f"library, connections, {label}"))
     return found
 

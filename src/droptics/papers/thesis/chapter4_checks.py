@@ -34,16 +34,16 @@ def sensing(scale: Callable[[float], float]) -> list[Comparison]:
     cases = ((0.0, 4, 6, (3, 5)), (0.3, 4, 6, (3, 5)), (0.9, 3, 8, (2, 2)), (0.5, 1, 5, (4, 1)), (0.6, 5, 1, (2, 3)))
     for seed, (drop, width, count, (rows, columns)) in enumerate(cases, start=1):
         U, V = normal(seed, rows, width), normal(seed + 1, columns, width)
-        data = Measurements(normal(seed + 2, count, rows, columns), normal(seed + 3, count))
-        plain = (data.values - torch.einsum("nij,ij->n", data.matrices, U @ V.mT)).square().mean()
+        A, y = normal(seed + 2, count, rows, columns), normal(seed + 3, count)
+        data, plain = Measurements(A, y), (y - torch.einsum("nij,ij->n", A, U @ V.mT)).square().mean()
         total = tensor(0.0)
         for kept, chance in coin_masks([drop] * width):
             W = U @ torch.diag(kept / (1 - drop)) @ V.mT
-            total += chance * (data.values - torch.einsum("nij,ij->n", data.matrices, W)).square().mean()
+            total += chance * (y - torch.einsum("nij,ij->n", A, W)).square().mean()
         model, masks = Factorization(U, V), Bernoulli(drop, width)
         found.append(compare(penalty(model, data, masks), "==", total - plain, f"library, p={drop}"))
         found.append(compare(criterion(model, data, masks), "==", total, f"library, with the loss, p={drop}"))
-        units = torch.einsum("ik,nij,jk->nk", U, data.matrices, V).square().mean(0).sum()
+        units = torch.einsum("ik,nij,jk->nk", U, A, V).square().mean(0).sum()
         found.append(compare(scale(drop) * units, "==", total - plain, f"formula, p={drop}"))
     return found
 
