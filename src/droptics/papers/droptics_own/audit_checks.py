@@ -258,12 +258,13 @@ def _passed(hidden: Tensor, blocks: list[Path], loss: Callable[[Tensor], float],
     return loss(hidden)
 
 
-def _held(told: PlainEstimate, wanted: float, name: str) -> list[Comparison]:
-    """The sum itself where nothing was drawn, else an interval that holds it and is not wide."""
-    if told.lower == told.upper:
-        return [compare(told.value, "==", wanted, name)]
+def _held(told: PlainEstimate, wanted: float, drawn: bool, name: str) -> list[Comparison]:
+    """The sum itself where nothing is to be drawn, else an interval that holds it and is not wide."""
+    if not drawn:
+        return [compare([told.value, told.lower, told.upper], "==", wanted, name)]
     ends = [compare(told.lower, "<=", wanted, f"{name}, from below"), compare(told.upper, ">=", wanted, name)]
-    return [*ends, compare(told.upper - told.lower, "<=", 6.0, f"{name}, width")]
+    width = told.upper - told.lower
+    return [*ends, compare(width, "<=", 6.0, f"{name}, width"), compare(float(width > 0), "==", 1.0, f"{name}, drawn")]
 
 
 @torch.no_grad()
@@ -291,13 +292,13 @@ def audited_paths(scale: float) -> list[Comparison]:
             return float(loss(top(hidden), targets))
 
         run = partial(_passed, inputs, blocks, mean_loss)
-        clean, name = run((1.0, 1.0)), type(loss).__name__
+        clean, name, drawn = run((1.0, 1.0)), type(loss).__name__, isinstance(loss, nn.MultiMarginLoss)
         cells = [[(0.0, block.rate), (1 / (1 - block.rate), 1 - block.rate)] for block in blocks]
         for number, item in enumerate(report.sites):
             only = [[(1.0, 1.0)] if i != number else cell for i, cell in enumerate(cells)]
             value = sum(a[1] * b[1] * run((a[0], b[0])) for a, b in itertools.product(*only)) - clean
             assert item.penalty is not None
-            found += _held(item.penalty, scale * value, f"block {number}, {name}")
+            found += _held(item.penalty, scale * value, drawn, f"block {number}, {name}")
         total = sum(a[1] * b[1] * run((a[0], b[0])) for a, b in itertools.product(*cells))
-        found += _held(report.training_loss, clean + scale * (total - clean), f"both, {name}")
+        found += _held(report.training_loss, clean + scale * (total - clean), drawn, f"both, {name}")
     return found
