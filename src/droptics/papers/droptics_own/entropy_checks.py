@@ -36,7 +36,7 @@ def _head(outputs: int, seed: int, scale: float = 1.0) -> tuple[TwoLayerLinear, 
     )
 
 
-def _expected(model: TwoLayerLinear, inputs: Tensor, drop: float) -> float:
+def _expected(model: TwoLayerLinear, inputs: Tensor, drop: float | Tensor) -> float:
     """E log sum exp of the outputs minus that of their mean; one output counts as the first of (f, 0)."""
     total = torch.zeros(len(inputs), dtype=torch.float64)
     masks = [torch.tensor(bits, dtype=torch.float64) for bits in itertools.product((0.0, 1.0), repeat=model.units)]
@@ -114,6 +114,9 @@ def logistic(scale: float) -> list[Comparison]:
         labeled = Sample(sample.inputs, torch.tensor([1.0, -1.0, 1.0]).double())
         value = penalty(TwoLayerLinear(scale * model.U, model.V), labeled, Bernoulli(drop, 6), ClosedForm(), Logistic())
         found.append(compare(float(value), "==", _expected(model, sample.inputs, drop), f"rate {drop}"))
+    unequal = torch.linspace(0.1, 0.8, 6, dtype=torch.float64)
+    value = penalty(TwoLayerLinear(scale * model.U, model.V), labeled, Bernoulli(unequal, 6), ClosedForm(), Logistic())
+    found.append(compare(float(value), "==", _expected(model, sample.inputs, unequal), "unequal rates"))
     model, sample = _head(1, 20, 1e-2)
     head = nn.Linear(6, 1, bias=False).double()
     head.weight = nn.Parameter(scale * model.U)
