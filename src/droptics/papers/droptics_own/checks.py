@@ -130,6 +130,11 @@ def above_envelope(rank: int, relation: Relation) -> list[Comparison]:
             found.append(compare(above / lower, asked, 1.0, f"{name} over the envelope, {label}", precision=1e-6))
     if rank == 2:
         found.append(compare(_least_penalty(), "==", induced(*_least_case()).value, "descent", precision=1e-6))
+        model, _, masks = _least_case()
+        line = moments(3, 3, 4, rank=1)  # the map has rank two, but the inputs lie on a line
+        stated = ((1 + 0.4 / 0.6 / 2) ** 2 - 1) * (model.matrix() @ line.xx @ model.matrix().mT).trace()
+        for name, value in (("envelope", envelope(model, line, masks)), ("least penalty", induced(model, line, masks))):
+            found.append(compare(value, "==", stated, f"{name}, inputs on a line", precision=1e-6))
     return found
 
 
