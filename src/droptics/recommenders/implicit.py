@@ -28,7 +28,7 @@ class ImplicitDropoutCompletion(Ranker):
 
         (rho / N) sum_k (sum_u a_u w_uk^2) (sum_i b_i h_ik^2),
 
-    which is, at its minimizers, exactly the ridge scaled by frequency that implicit ALS uses:
+    whose minimizers, rescaled, are critical points under the ridge scaled by frequency that implicit ALS uses:
     lam (sum_u a_u |w_u|^2 + sum_i b_i |h_i|^2) with lam = rho |diag(a)^1/2 W H^T diag(b)^1/2|_* / (d N)
     (droptics-frequency-ridge). "empirical" takes rho sum_cells ([observed] + alpha) sum_k w_uk^2 h_ik^2.
 

@@ -209,8 +209,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-frequency-ridge",
         "droptics, on thesis-prop4",
-        "Expected dropout on the factors of implicit ALS is the ridge scaled by frequency, "
-        "lam (sum_u a_u |w_u|^2 + sum_i b_i |h_i|^2), at lam = rho ||diag(a)^1/2 W H^T diag(b)^1/2||_* / (d N).",
+        "Minimizers of expected dropout on the factors of implicit ALS, units rescaled so that both sides weigh alike, "
+        "are critical points under the ridge scaled by frequency, lam (sum_u a_u |w_u|^2 + sum_i b_i |h_i|^2), at "
+        "lam = rho ||diag(a)^1/2 W H^T diag(b)^1/2||_* / (d N).",
         check=partial(recommender_checks.frequency_ridge, 1.0),
         control=partial(recommender_checks.frequency_ridge, 1.05),
         objects=("recommenders.ImplicitDropoutCompletion",),
