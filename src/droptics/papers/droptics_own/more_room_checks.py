@@ -98,6 +98,7 @@ def wide_laws(scale: float) -> list[Comparison]:
         "coins": (Bernoulli(tensor([0.3, 0.1, 0.5]), 3), *every_coin([0.3, 0.1, 0.5])),
         "blocks": (Block(tensor([0.3, 0.2]), 4, 2), pairs.repeat_interleave(2, 1), shares),
         "sliding": (SlidingBlock(0.3, 4, 2), *sliding_masks(0.3, 4, 2)),
+        "sliding within": (SlidingBlock(0.3, 5, 2, "valid"), *sliding_masks(0.3, 5, 2, clipped=False)),
         "listed": (Discrete(listed, simplex(1, 3)), listed, simplex(1, 3)),
         "samples": (Discrete.from_samples(listed[[0, 1, 1, 2]]), listed, tensor([0.25, 0.5, 0.25])),
         "product": (Product([Bernoulli(0.3, 2), Block(tensor([0.4]), 2, 2)]), mixed[:, [0, 1, 2, 2]], odds),
@@ -376,11 +377,12 @@ def random_networks(scale: float) -> list[Comparison]:
     linear = TwoLayerLinear(normal(1, 1, 4), normal(2, 3, 4))
     w = linear.matrix()[0]
     data = Sample(normal(3, 40, 3), torch.where(torch.arange(40) % 2 > 0, 1.0, -1.0).double()[:, None])
-    threat = Threat("linf", 0.15)
-    mean = Averaged.of(linear, Bernoulli(0.3, 4))
-    told = robust_accuracy(mean, data, threat, [Pgd(Margin(), steps=10)])
-    margins = data.targets[:, 0] * (data.inputs @ w) - scale * 0.15 * w.abs().sum()
-    found.append(compare(told.robust.value, "==", (margins > 0).double().mean(), "robust accuracy of a mean"))
+    mean = Averaged.of(linear, Bernoulli(tensor([0.3, 0.1, 0.6, 0.4]), 4))
+    for threat, reach in ((Threat("linf", 0.15), w.abs().sum()), (Threat("l2", 0.3), 2 * w.norm())):
+        told = robust_accuracy(mean, data, threat, [Pgd(Margin(), steps=10)])
+        margins = data.targets[:, 0] * (data.inputs @ w) - scale * 0.15 * reach
+        label = f"robust accuracy of a mean, {threat.norm}"
+        found.append(compare(told.robust.value, "==", (margins > 0).double().mean(), label))
     # an orthogonal design: every entry, in its own units
     A, seen = 6**0.5 * torch.eye(6, dtype=torch.float64).reshape(6, 2, 3), normal(5, 6)
     given, law = Measurements(A, seen), Bernoulli(0.3, 2)

@@ -195,8 +195,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "hardened",
-        "Adversarial and free training step along the gradient at attacked inputs; a classifier predicts the "
-        "mean over all masks.",
+        "Adversarial and free training step along the gradient at attacked inputs; the probabilities of a small "
+        "classifier are means over all masks, and it predicts the most probable class.",
         (partial(step_checks.hardened, 1.0), partial(step_checks.hardened, 1.1)),
         ("training.Adversarial", "training.Free", "training.DropoutClassifier"),
         "By automatic differentiation.",

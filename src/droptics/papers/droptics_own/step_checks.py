@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -171,7 +172,7 @@ def hardened(scale: float) -> list[Comparison]:
         for new, old, slope in zip((*run.model.weights, *run.model.biases), weights, steps, strict=True):
             name = f"one step, consistency {consistency}, {around.norm}"
             found.append(compare(new, "==", old.detach() - size * slope, name))
-    for box in (None, (0.0, 1.0)):
+    for norm, box in (("linf", None), ("linf", (0.0, 1.0)), ("l2", None)):
         weights, moves = fresh(), torch.zeros_like(data.inputs)
         for _ in range(6):  # two batches of three replays; the second goes on from the moves of the first
             leaves = [part.detach().requires_grad_() for part in weights]
@@ -180,17 +181,23 @@ def hardened(scale: float) -> list[Comparison]:
             loss = functional.cross_entropy(moved(leaves, points), data.targets)
             *downs, climb = torch.autograd.grad(loss, [*leaves, step])
             weights = [part.detach() - size * slope for part, slope in zip(leaves, downs, strict=True)]
-            moves = (moves + scale * 0.04 * climb.sign()).clamp(-0.1, 0.1)
-        run = train(net, data, Free(Threat("linf", 0.1, box), 3, 0.04), steps=2, step_size=size, batch_size=None)
+            if norm == "linf":
+                moves = (moves + scale * 0.04 * climb.sign()).clamp(-0.1, 0.1)
+            else:
+                moves = moves + scale * 0.04 * climb / climb.norm(dim=1, keepdim=True)
+                moves = moves * (0.1 / moves.norm(dim=1, keepdim=True)).clamp_max(1.0)
+        free = Free(Threat(norm, 0.1, box), 3, 0.04)
+        run = train(net, data, free, steps=2, step_size=size, batch_size=None)
         assert isinstance(run.model, ReLUNet)
         for new, old in zip((*run.model.weights, *run.model.biases), weights, strict=True):
-            found.append(compare(new, "==", old, f"replays, box {box}"))
-    X, labels = 3 * normal(5, 12, 2).numpy() + 1, torch.arange(12).numpy() % 3
+            found.append(compare(new, "==", old, f"replays, {norm}, box {box}"))
+    X, labels = 3 * normal(5, 12, 2).numpy() + 1, np.array([7, 2, 4] * 4)
     fitted = DropoutClassifier((3,), 0.3, epochs=2, seed=1).fit(X, labels)
     inputs = torch.from_numpy((X - X.mean(0)) / X.std(0))
     outputs, chances = network_masks(fitted.network_, inputs, [[0.3] * 2, [0.3] * 3])
     shares = torch.tensordot(chances, outputs.softmax(-1), dims=1)
     found.append(compare(fitted.predict_proba(X), "==", scale * shares, "class probabilities", precision=1e-7))
+    found.append(compare(fitted.predict(X), "==", tensor([2.0, 4.0, 7.0])[shares.argmax(1)], "the most probable class"))
     return found
 
 
