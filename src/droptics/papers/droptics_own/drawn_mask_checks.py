@@ -121,6 +121,7 @@ def _given(scale: float) -> list[Comparison]:
     for family, units in ((TwoLayerLinear, 4), (Connections, 12)):
         U, V, z = normal(14, 5, 2, 4), normal(15, 5, 3, 4), normal(16, 3, units)
         batch = family(U, V)
+        found.append(compare(torch.cat(batch.tensors, -2), "==", scale * torch.cat([U, V], -2), "weights as given"))
         for one, loss in ((known, Squared()), (data, Squared()), (labels, CrossEntropy())):
             evaluate, plain, _ = masked_excess(batch, one, loss)
             singles = [family(*pair) for pair in zip(U, V, strict=True)]

@@ -135,6 +135,8 @@ def _ranges(scale: float) -> list[Comparison]:
         told = loss_range(question)
         assert (told is None) == (name == "noise")
         clean = model.outputs(data.inputs).detach()
+        plain = data.shares @ loss(clean, data.targets)
+        found.append(compare(question.plain, "==", scale * plain, f"without masks, {name}"))
         if told is not None:
             assert law.bound is not None
             largest = _absolute(model, data.inputs, law.bound)
