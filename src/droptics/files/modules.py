@@ -21,7 +21,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.export.pt2_archive import PT2ArchiveWriter
 
 from droptics.files.archives import zip_members
 from droptics.files.arrays import read_tensors
@@ -52,6 +51,8 @@ def read_program(path: Path) -> nn.Module:
 
 def _canonical(path: Path) -> io.BytesIO:
     """A new archive with the judged parts of the file and nothing else."""
+    from torch.export.pt2_archive import PT2ArchiveWriter  # noqa: PLC0415 - it loads the compiler, a second
+
     with zip_members(path, stored=True) as (archive, members):
         root = {name.split("/", 1)[0] for name in members}
         if len(root) != 1:

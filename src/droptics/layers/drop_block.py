@@ -88,8 +88,7 @@ class DropBlock(nn.Module):
 
     def realized_rate(self, size: Sequence[int]) -> float:
         """Mean probability that a position of a map of this size is dropped: 1 - mean_i (1 - gamma)^n_i."""
-        gamma = self.seed_rate(size)
-        return 1 - _mean_survival(math.log1p(-gamma), _covers(tuple(size), self.block, self.edges))
+        return 1 - _mean_survival(math.log1p(-self.seed_rate(size)), _covers(tuple(size), self.block, self.edges))
 
     def forward(self, input: Tensor) -> Tensor:
         """Drop blocks in training mode; the identity in evaluation mode."""
@@ -189,8 +188,7 @@ def _counts(length: int, block: int, edges: str) -> list[int]:
 @lru_cache(maxsize=256)
 def _covers(size: tuple[int, ...], block: int, edges: str) -> tuple[int, ...]:
     """How many blocks cover each position of the map."""
-    cut = min(block, *size)
-    sides = [_counts(length, cut, edges) for length in size]
+    sides = [_counts(length, min(block, *size), edges) for length in size]
     return tuple(math.prod(combination) for combination in itertools.product(*sides))
 
 
@@ -204,13 +202,11 @@ def _scaled(input: Tensor, kept: Tensor, factor: Tensor) -> Tensor:
     return (input.to(wide) * (kept.to(wide) * factor.to(wide))).to(input.dtype)
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _side_covers(length: int, block: int, edges: str, size: tuple[int, ...]) -> list[float]:
     """Cover counts along one side as floats."""
     return [float(count) for count in _counts(length, min(block, *size), edges)]
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _seed_rate(drop: float, block: int, edges: str, rate: str, size: tuple[int, ...]) -> float:
     return _solved_rate(drop, block, edges, rate, size)
 
@@ -235,3 +231,7 @@ def _solved_rate(drop: float, block: int, edges: str, rate: str, size: tuple[int
     low = math.log1p(-drop) / min(covers)
     root = scipy.optimize.brentq(lambda t: _mean_survival(t, covers) - (1 - drop), low * 1.001, 0.0, xtol=1e-15)
     return -math.expm1(root)
+
+
+for _constant in (_side_covers, _seed_rate):  # torch.compiler.assume_constant_result, without loading the compiler
+    _constant._dynamo_marked_constant = True  # type: ignore[union-attr]
