@@ -102,28 +102,27 @@ def compare(
     check_arguments(compare, locals())
     a, b = _numbers(left, "left"), _numbers(right, "right")
     try:
-        a, b = torch.broadcast_tensors(a, b)
-    except RuntimeError as problem:
+        a, b = (side.reshape(-1) for side in np.broadcast_arrays(a, b))
+    except ValueError as problem:
         raise ValueError(f"left and right must be numbers of one shape, got {a.shape} and {b.shape}") from problem
-    if a.numel() == 0:
+    if a.size == 0:
         raise ValueError(f"left and right must hold numbers to compare, got none in {label or relation!r}")
-    a, b = a.reshape(-1), b.reshape(-1)
-    finite = torch.cat([a[a.isfinite()].abs(), b[b.isfinite()].abs()])
-    largest = max(scale, float(finite.max())) if finite.numel() and a.numel() > 1 else scale
-    gap = torch.where(a == b, torch.zeros_like(a), a - b)
-    badness = {"==": gap.abs(), "<=": gap, "<": gap, ">=": -gap, ">": -gap, "!=": -gap.abs()}[relation]
-    worst = int(torch.where(badness.isnan(), torch.full_like(badness, math.inf), badness).argmax())
+    sizes = np.abs([a, b]) if a.size > 1 else np.zeros(1)
+    largest = max(scale, float(sizes.max(initial=0.0, where=np.isfinite(sizes))))
+    with np.errstate(invalid="ignore", over="ignore"):  # inf - inf and what is beyond float64 are judged below
+        gap = np.where(a == b, 0.0, a - b)
+    badness = (-1 if relation in (">=", ">", "!=") else 1) * (np.abs(gap) if relation in ("==", "!=") else gap)
+    worst = int(np.where(np.isnan(badness), math.inf, badness).argmax())
     return compared(Comparison(float(a[worst]), relation, float(b[worst]), label, precision, largest))
 
 
-def _numbers(value: object, name: str) -> Tensor:
+def _numbers(value: object, name: str) -> np.ndarray:
     if hasattr(value, "value") and isinstance(value.value, Tensor):  # an Estimate
         value = value.value
     if isinstance(value, Tensor) and is_dense(value) and not value.is_complex():
-        return value.detach().to("cpu", torch.float64)
+        return value.detach().to("cpu", torch.float64).resolve_neg().numpy()
     try:
-        found = np.asarray(value)
-        return torch.from_numpy(found.astype(np.float64) if found.dtype.kind in "biuf" else None)
+        return np.asarray(value).astype(np.float64, casting="same_kind")  # no text, no complex numbers
     except (TypeError, ValueError) as problem:
         raise ValueError(f"{name} must be a number, a tensor or an Estimate, got {type(value).__name__}") from problem
 
