@@ -119,7 +119,8 @@ def descend(
     best: tuple[float, list[Tensor]] | None = None
     for start in range(starts):
         first = size * normal(seed + start, sum(sizes)).numpy()
-        options = {"maxiter": 500, "ftol": 1e-13, "gtol": 1e-9}
+        # as many corrections as most objectives have variables: their minima are degenerate, where ten crawl
+        options = {"maxiter": 500, "maxcor": 30, "ftol": 1e-13, "gtol": 1e-9}
         found = minimize(value_and_gradient, first, jac=True, method="L-BFGS-B", options=options)
         if best is None or found.fun < best[0]:
             best = float(found.fun), split(torch.from_numpy(found.x))
