@@ -9,26 +9,29 @@ import torch
 from tqdm import tqdm
 
 from droptics.arguments import check_arguments
+from droptics.compiling import uncollected
 from droptics.datasets import DatasetMissing, cifar10, fashion_mnist, mnist, movielens
 from droptics.evidence.claims import Claim, Result, decide, nearest, select
 from droptics.evidence.engines import Done, Engine, Row, Task, engine
 from droptics.evidence.figures import Artifact, Figure, Scale
 from droptics.evidence.figures import reproduce as reproduce_figures
 from droptics.evidence.gallery import build_gallery
-from droptics.papers.droptics_own.claims import CLAIMS as OWN
-from droptics.papers.droptics_own.entropy_claims import CLAIMS as OWN_ENTROPY
-from droptics.papers.droptics_own.figures import FIGURES as OWN_FIGURES
-from droptics.papers.droptics_own.predictive_claims import CLAIMS as OWN_PREDICTIVE
-from droptics.papers.helmbold2017.claims import CLAIMS as HELMBOLD
-from droptics.papers.helmbold2017.figures import FIGURES as HELMBOLD_FIGURES
-from droptics.papers.mianjy2018.claims import CLAIMS as MIANJY
-from droptics.papers.mianjy2018.figures import FIGURES as MIANJY_FIGURES
-from droptics.papers.pal2020.claims import CLAIMS as PAL
-from droptics.papers.pal2020.figures import FIGURES as PAL_FIGURES
-from droptics.papers.printed import with_printed
-from droptics.papers.registry import Paper
-from droptics.papers.thesis.claims import CLAIMS as THESIS
-from droptics.papers.thesis.figures import FIGURES as THESIS_FIGURES
+
+with uncollected():  # they load torch, numba and three hundred modules
+    from droptics.papers.droptics_own.claims import CLAIMS as OWN
+    from droptics.papers.droptics_own.entropy_claims import CLAIMS as OWN_ENTROPY
+    from droptics.papers.droptics_own.figures import FIGURES as OWN_FIGURES
+    from droptics.papers.droptics_own.predictive_claims import CLAIMS as OWN_PREDICTIVE
+    from droptics.papers.helmbold2017.claims import CLAIMS as HELMBOLD
+    from droptics.papers.helmbold2017.figures import FIGURES as HELMBOLD_FIGURES
+    from droptics.papers.mianjy2018.claims import CLAIMS as MIANJY
+    from droptics.papers.mianjy2018.figures import FIGURES as MIANJY_FIGURES
+    from droptics.papers.pal2020.claims import CLAIMS as PAL
+    from droptics.papers.pal2020.figures import FIGURES as PAL_FIGURES
+    from droptics.papers.printed import with_printed
+    from droptics.papers.registry import Paper
+    from droptics.papers.thesis.claims import CLAIMS as THESIS
+    from droptics.papers.thesis.figures import FIGURES as THESIS_FIGURES
 
 PAPERS: tuple[Paper, ...] = (
     Paper(
