@@ -187,8 +187,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "engines",
-        "Every engine takes the step of the masked loss, tied and untied; exact gradients are those of the "
-        "mean over all masks; records are their definitions.",
+        "Every engine of the processor takes the step of the masked loss, tied and untied; exact gradients are those "
+        "of the mean over all masks; records are their definitions.",
         (partial(step_checks.engine_steps, 1.0), partial(step_checks.engine_steps, 1.1)),
         ("training.train", "training.Recording"),
         ENUMERATED,
