@@ -223,16 +223,16 @@ def rademacher_upper(constant: float) -> list[Comparison]:
 
     R_n is the mean over all samples of n points of a law and all signs, against constant alpha sqrt(rank C/(beta n)).
     """
-    found = []
-    for data in _capacity_data():
+    found, plane = [], _capacity_data()[-1]
+    flat = Sample(plane.inputs @ normal(3, 2, 3), plane.targets)  # C has no inverse
+    for data in (*_capacity_data(), flat):
         measured, X, n = measured_rademacher(data, alpha=1.5), data.inputs, len(data)
         beta = float(retentivity(data))
-        norm = float(((X @ torch.linalg.pinv(X.mT @ X / n)) * X).sum()) ** 0.5
+        norm = float(((X @ torch.linalg.pinv(X.mT @ X / n, rtol=1e-9)) * X).sum()) ** 0.5
         share = 1.5 * norm / (n * math.sqrt(beta))
         found.append(compare(measured, "<=", constant * share, f"beta={beta:.3f}, n={n}"))
         bound = rademacher(data=data, alpha=1.5, retentivity=beta).value
         found.append(compare(bound, "==", 2 * share, f"the bound of the library, n={n}"))
-    plane = _capacity_data()[-1]
     swept, ours = _plane_complexity(plane.inputs), measured_rademacher(plane)
     found.append(compare(ours, ">=", swept, "two inputs, every sign pattern, some directions"))
     found.append(compare(ours, "<=", 1.001 * swept, "and all of them"))
