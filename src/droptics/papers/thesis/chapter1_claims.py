@@ -159,8 +159,11 @@ def gap(share: float) -> list[Comparison]:
             spectrum = tensor([first, part * level, *[0.5 * level] * (outputs - 2)])
             cross = (left * spectrum) @ right[:outputs] @ psd_root(C)
             for yx, expected in ((cross, part <= 1), (cross[:1], True)):
-                ours = gap_condition(Moments(C, yx, yx @ torch.linalg.solve(C, yx.mT)), masks).holds
-                found.append(compare(float(ours), "==", float(expected), f"library, {len(yx)} outputs, width {width}"))
+                ours, label = gap_condition(Moments(C, yx, yx @ torch.linalg.solve(C, yx.mT)), masks), f"width {width}"
+                found.append(compare(float(ours.holds), "==", float(expected), f"library, {len(yx)} outputs, {label}"))
+                top = torch.linalg.svdvals((left * spectrum)[: len(yx)] @ right[:outputs])[:2].tolist()
+                wanted = [top[0], top[1] if len(yx) > 1 else 0.0, nu]
+                found.append(compare([ours.first, ours.second, ours.strength], "==", wanted, f"its numbers, {label}"))
     return found
 
 
