@@ -27,7 +27,7 @@ def surveyed(
 ) -> dict[str, Bound]:
     """Four published complexity expressions by name: path norm, spectral, PAC-Bayes, Frobenius (thesis-eq1.1 to 1.4).
 
-    With k hidden layers, widest hidden layer d, d0 inputs, psi_p the path norm and p* dual to `power` = p:
+    With k hidden layers, widest hidden layer d, d0 inputs (2 for one), psi_p the path norm, p* dual to `power` = p:
 
         path norm   (2 d^(1/p*))^k psi_p sqrt(log d0) / sqrt(n)
         spectral    prod ||W_i||_2 (sum_i (||W_i^T||_{2,1} / ||W_i||_2)^(2/3))^(3/2) / sqrt(n)

@@ -18,12 +18,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq1.1",
         f"{SOURCE}, eq. (1.1)",
-        "Generalization gap <= O(sqrt((2 d^(1/p*))^(2k) psi_p(w)^2 log(d0)/n)).",
+        "From two inputs on, generalization gap <= O(sqrt((2 d^(1/p*))^(2k) psi_p(w)^2 log(d0)/n)).",
         check=partial(survey.by_paths, lambda p: 1 - 1 / p),
         control=partial(survey.by_paths, lambda p: 0.5),
         objects=("bounds.surveyed",),
-        note="Checked is what stands inside O(.), at p = 1, 2 and 4: (1.1) to (1.4) leave the constants open. The "
-        "control takes p* = 2 for every p.",
+        note="Checked is what stands inside O(.), at p = 1, 2 and 4: (1.1) to (1.4) leave the constants open. For one "
+        "input the print is zero, no bound, and the library has log 2. The control takes p* = 2 for every p.",
     ),
     Claim(
         "thesis-eq1.2",

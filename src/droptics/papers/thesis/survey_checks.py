@@ -12,7 +12,7 @@ from droptics.bounds import surveyed
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.thesis.chapter3_checks import network, path_power
 
-INSTANCES = (((4, 3, 2, 5), 50), ((3, 6, 2), 1), ((2, 1, 9), 700), ((3, 2, 4, 3, 2, 3), 9))
+INSTANCES = (((4, 3, 2, 5), 50), ((3, 6, 2), 1), ((2, 1, 9), 700), ((3, 2, 4, 3, 2, 3), 9), ((1, 3, 2), 5))
 Formula = Callable[[Sequence[Tensor]], float]
 
 
@@ -60,7 +60,7 @@ def by_paths(exponent: Callable[[float], float]) -> list[Comparison]:
         weights, widest, hidden = network(seed, sizes), max(sizes[1:-1]), len(sizes) - 2
         for power in (2.0, 4.0, 1.0):
             paths = path_power(weights, power) ** (2 / power)
-            stated = math.sqrt((2 * widest ** exponent(power)) ** (2 * hidden) * paths * math.log(sizes[0]) / n)
+            stated = math.sqrt((2 * widest ** exponent(power)) ** (2 * hidden) * paths * math.log(max(sizes[0], 2)) / n)
             value = surveyed(weights, examples=n, power=power)["path norm"].value
             found.append(compare(value, "==", stated, f"p={power}, sizes {sizes}, n={n}"))
     return found
