@@ -75,7 +75,8 @@ CLAIMS: tuple[Claim, ...] = (
         "If (U, V, d) minimizes f over weights and widths, A = UV^T X minimizes F, and f(U, V, d) = F(A).",
         check=lambda: [
             *optimum_checks.tight((1.0, 1.0, 1.0), 2, 3, 0.1),
-            *optimum_checks.tight((2.0, 1.4, 0.9), 2, 3, 0.2, more=1),
+            *optimum_checks.tight((2.0, 1.8, 1.5), 2, 3, 0.2, more=1),
+            *optimum_checks.tight((2.0, 1.5, 0.6), 3, 1, 0.3),
         ],
         control=partial(optimum_checks.tight, (1.0, 1.0, 1.0), 2, 2, 0.1),
         objects=("linalg.k_support_shrink", "norms.k_support"),
@@ -89,6 +90,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=lambda: [
             *optimum_checks.tight((2.0, 1.0), 1, 2, 0.3, more=1, over=True),
             *optimum_checks.tight((2.0, 1.5, 0.6), 2, 3, 0.3, over=True),
+            *optimum_checks.tight((2.0, 1.5, 0.6), 3, 1, 0.3, over=True),
         ],
         control=partial(optimum_checks.tight, (2.0, 0.8), 1, 1, 0.1),
         objects=("linalg.k_support_shrink", "norms.k_support"),
