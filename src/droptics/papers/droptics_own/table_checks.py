@@ -9,9 +9,12 @@ import json
 import math
 import pickle
 import struct
+import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -187,11 +190,23 @@ def stored_sets(scale: float) -> list[Comparison]:
         for file, content in stores.items():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_bytes(content)
-        for place, order in (("a", [0, 1, 2, 3, 0, 1]), ("b", [0, 1, 2, 3]), ("c", [0, 1, 2, 3])):
-            told = cifar10(folder / place)
-            found.append(compare(told[0].double(), "==", scale * pixels[order], f"photographs, {place}"))
-            found.append(same(told[1].numpy(), labels[order].astype(np.int64), f"their labels, {place}", scale))
         found.append(refuses(lambda: cifar10(folder / "a", "test"), "test_batch.bin"))
+        last = {b"data": pixels[2:].reshape(2, -1), b"labels": labels[2:].tolist()}
+        store = io.BytesIO()
+        np.savez(store, coded=coded[:, 2:], labels=labels[2:])
+        tests = {
+            "a/cifar10/cifar-10-batches-bin/test_batch.bin": records[2:].tobytes(),
+            "b/cifar-10/cifar-10-batches-py/test_batch": pickle.dumps(last, 2),
+            "c/cifar10-test.npz": store.getvalue(),
+        }
+        for file, content in tests.items():
+            (folder / file).write_bytes(content)
+        for place, order in (("a", [0, 1, 2, 3, 0, 1]), ("b", [0, 1, 2, 3]), ("c", [0, 1, 2, 3])):
+            for split, kept in (("train", order), ("test", [2, 3])):
+                told = cifar10(folder / place, split)  # type: ignore[arg-type]
+                label = f"{split}, {place}"
+                found.append(compare(told[0].double(), "==", scale * pixels[kept], f"photographs, {label}"))
+                found.append(same(told[1].numpy(), labels[kept].astype(np.int64), f"their labels, {label}", scale))
         (folder / "a/cifar10/cifar-10-batches-bin/data_batch_2.bin").write_bytes(records.tobytes()[:-1])
         found.append(refuses(lambda: cifar10(folder / "a"), "not a multiple of 3073"))
         batch[b"labels"] = labels.tolist()[:3]
@@ -205,23 +220,42 @@ def stored_sets(scale: float) -> list[Comparison]:
 
 def _rating_sets(folder: Path, scale: float) -> list[Comparison]:
     found: list[Comparison] = []
-    for file, mark, place in (("u.data", "\t", "ml-100k"), ("ratings.dat", "::", "ml-1m")):
-        (folder / "movielens" / place).mkdir(parents=True)
-        text = "\n".join(mark.join((str(u), str(i), str(v), "88")) for u, i, v in NUMBERED)
-        (folder / "movielens" / place / file).write_text(text, encoding="utf-8")
-        for where in (folder, folder / "movielens" / place):
-            told = movielens(place, where)
-            found.append(same(told.users, np.array([row[0] for row in NUMBERED]), f"users of {place}", scale))
-            found.append(compare(told.values, "==", scale * np.array([row[2] for row in NUMBERED]), f"{place}"))
-    found.append(refuses(lambda: movielens("ml-10m", folder / "movielens" / "ml-1m"), "MovieLens ml-10m"))
+    films = folder / "movielens"
+    for number, (file, mark, name, place) in enumerate(
+        (
+            ("u.data", "\t", "ml-100k", "ml-100k"),
+            ("ratings.dat", "::", "ml-1m", "ml-1m"),
+            ("ratings.dat", "::", "ml-10m", "ml-10M100K"),
+        )
+    ):
+        (films / place).mkdir(parents=True)
+        rows = NUMBERED[number:]  # each set its own
+        text = "\n".join(mark.join((str(u), str(i), str(v), "88")) for u, i, v in rows)
+        (films / place / file).write_text(text, encoding="utf-8")
+        (folder / "arrays").mkdir(exist_ok=True)
+        users, items, values = (np.array(part) for part in zip(*rows, strict=True))
+        np.savez(folder / "arrays" / f"{name}.npz", users=users, items=items, ratings=values, timestamps=values)
+        for where in (folder, films / place, folder / "arrays"):
+            told = movielens(name, where)
+            found.append(same(told.users, users, f"users of {name}", scale))
+            found.append(same(told.items, items, f"films of {name}", scale))
+            found.append(compare(told.values, "==", scale * values, f"{name}"))
+    found.append(refuses(lambda: movielens("ml-10m", films / "ml-1m"), "MovieLens ml-10m"))
     found.append(refuses(lambda: movielens("ml-2m", folder), "name must be one of"))
     table = np.array([[2, 99, 3.5, -1.25], [0, 99, 99, 99], [3, 1.0, 2.0, 9.5]])
     (folder / "jester").mkdir()
     file_ = folder / "jester" / "jester-data-1.csv"
     file_.write_text("\n".join(",".join(map(str, row)) for row in table), encoding="utf-8")
-    jokes = jester(folder)
-    found.append(same([*jokes.users, *jokes.items], [0, 0, 2, 2, 2, 1, 2, 0, 1, 2], "who rated which joke", scale))
-    found.append(compare(jokes.values, "==", scale * np.array([3.5, -1.25, 1, 2, 9.5]), "ratings of jokes"))
+    (folder / "sheet").mkdir()
+    (folder / "sheet" / "jester-data-1.xls").touch()
+    sheet = SimpleNamespace(nrows=3, row_values=lambda row: table[row].tolist())
+    book = SimpleNamespace(open_workbook=lambda _: SimpleNamespace(sheet_by_index=[sheet].__getitem__))
+    with mock.patch.dict(sys.modules, {"xlrd": book}):
+        both = jester(folder), jester(folder / "sheet")
+    for jokes in both:
+        who = [*jokes.users, *jokes.items]
+        found.append(same(who, [0, 0, 2, 2, 2, 1, 2, 0, 1, 2], "who rated which joke", scale))
+        found.append(compare(jokes.values, "==", scale * np.array([3.5, -1.25, 1, 2, 9.5]), "ratings of jokes"))
     for text, words in (
         ("1,99,3.5,2.0\n", "line 1: 2 ratings, its first field says 1"),
         ("1,99,3.5\n1,99\n", "line 2: 2 fields where line 1 has 3"),
