@@ -325,7 +325,11 @@ def second_looks(scale: float) -> list[Comparison]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         drawn = layer(torch.ones(20_000, 1, 3, dtype=torch.float64))
-    # blocks longer than the map are cut to it
+    # blocks longer than the map are cut to it: of three, centered, cover the places 2, 3 and 2 times
+    kept = (1 - layer.seed_rate((3,))) ** tensor([2.0, 3.0, 2.0])
+    found.append(compare(1 - kept.mean(), "==", scale * 0.3, "its rate", precision=1e-7))
+    wanted_values = torch.where(drawn[:200, 0] == 0, 0.0, scale / kept)
+    found.append(compare(drawn[:200, 0], "==", wanted_values, "its values", precision=1e-7))
     found.append(
         compare((drawn == 0).double().mean(), "==", scale * 0.3, "a block longer than the map", precision=0.017)
     )

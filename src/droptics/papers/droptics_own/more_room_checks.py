@@ -25,6 +25,7 @@ from droptics.optima.last_layer import head_optimum
 from droptics.papers.droptics_own.audit_checks import every_coin, every_mask, mean_over, squared, stack
 from droptics.papers.droptics_own.moment_checks import network, network_masks
 from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import descend, moments, normal, sample, simplex, sliding_masks, tensor
 from droptics.penalties import penalty, risk
 from droptics.predictions import predictive
@@ -156,17 +157,21 @@ def wide_laws(scale: float) -> list[Comparison]:
 def large_heads(scale: float) -> list[Comparison]:
     """Classes of a head with many units, densities of listed and joint masks, and gradients of exact penalties."""
     found: list[Comparison] = []
-    for seed, rate in ((1, 0.2), (5, 0.35), (9, 0.1)):
+    for seed, rate, steep in ((1, 0.2, 0.5), (5, 0.35, 0.5), (9, 0.1, 0.5), (3, 0.35, 30.0), (4, 0.1, 30.0)):
         module, inputs = stack((3, 12, 3), (rate,), nn.Tanh, seed), normal(seed, 4, 3)
-        for layer in module:
-            if isinstance(layer, nn.Linear):
-                layer.weight.data /= 2
+        first, _, _, last = module
+        first.weight.data *= steep  # units of 30 times the slope are all near -1 or 1: none carries much of a logit
+        last.weight.data /= 2
         with torch.no_grad():
             outputs, chances = every_mask(module, inputs, {2: rate})
-            told = predictive(module, inputs).classes(512)
-            shares = torch.tensordot(chances, outputs.softmax(-1), dims=1)
-        # normal logits in place of twelve coins
-        found.append(compare(told.probabilities.value, "==", scale * shares, f"classes at {rate}", precision=0.02))
+            told = predictive(module, inputs).classes(512).probabilities
+            shares, squares = (torch.tensordot(chances, outputs.softmax(-1) ** k, dims=1) for k in (1, 2))
+        nearly_normal = told.method.startswith("head exact, Gaussian logits")
+        found.append(same(nearly_normal, steep > 1, f"normal logits, {rate}, {seed}"))
+        found.append(compare(told.value, "==", scale * shares, f"classes at {rate}, {seed}", precision=0.02))
+        if not nearly_normal:
+            error = ((squares - shares.square()).clamp_min(0) / 512).sqrt()
+            found.append(compare((told.value - shares).abs(), "<=", 5 * error, f"drawn masks at {rate}, {seed}"))
     model, x = TwoLayerLinear(normal(2, 1, 3), normal(3, 2, 3)), normal(4, 3, 2)
     listed, weights = tensor([[1.0, 0, 2], [0, 1, 1], [2, 1, 0]]), simplex(5, 3)
     law = Discrete(listed, weights)

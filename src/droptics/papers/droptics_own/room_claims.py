@@ -291,8 +291,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "large-heads",
-        "Classes of large heads are, to two hundredths, those over all masks; densities of listed masks and gradients "
-        "of penalties are theirs.",
+        "Classes of large heads are those over all masks, to two hundredths where logits are nearly normal and within "
+        "five standard errors where masks are drawn; densities of listed masks and gradients of penalties are theirs.",
         (partial(more_room_checks.large_heads, 1.0), partial(more_room_checks.large_heads, 1.05)),
         ("predictions.predictive", "penalties.penalty"),
         ENUMERATED,
@@ -364,7 +364,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "second-looks",
-        "Repeated ratings are averaged, attacks say who was right before, norms read factors, widths cut spectra.",
+        "Repeated ratings are averaged, attacks say who was right before, norms read factors, widths cut spectra, and "
+        "maps cut blocks that are longer.",
         (partial(edge_checks.second_looks, 1.0), partial(edge_checks.second_looks, 1.1)),
         ("attacks.attack", "norms.path_norm", "optima.certify", "layers.DropBlock"),
     ),
