@@ -104,6 +104,9 @@ def martingale_tail(scale: float) -> list[Comparison]:
             limit = scale * martingale(variance, R, confidence=1 - delta)
             exact = float(binom.sf(math.floor(n * p + limit / width), n, p))
             found.append(compare(exact, "<=", delta, f"n={n}, p={p}, R={R:.3g}", precision=0.0))
+    for variance, R, delta in ((3.0, 0.5, 0.2), (0.4, 2.0, 0.05), (0.0, 1.5, 0.5)):
+        stated = R * math.log(1 / delta) + (math.e - 2) * variance / R
+        found.append(compare(martingale(variance, R, confidence=1 - delta), "==", stated, f"library, V={variance}"))
     for delta in (0.3, 0.05, 0.002):
         beyond = 0.0
         for chance, end, spread in _paths(10):

@@ -54,9 +54,13 @@ def order() -> list[Comparison]:
 def compression_terms(factor: float) -> list[Comparison]:
     """Theorem 15 from its lemmas: the fixed point of the martingale inequality against factor/12 of the print."""
     found = []
+    deviation = 0.7 * math.log(1 / 0.05) + (math.e - 2) * 3.0 / 0.7
+    found.append(compare(martingale(3.0, 0.7, confidence=0.95), "==", deviation, "Theorem 22 of the library"))
     for gamma, steps, rate, lam, _, _ in _settings():
         sum_of_slopes = visited_slopes(2 * lam**2 / rate, 0.05)
         stated = lazy(margin=gamma, steps=steps, inputs=784, drop=0.5, printed=True, compression=True).value
+        printed = 12 * lam**2 / (rate * steps) + 6 * math.log(1 / 0.05) / steps
+        found.append(compare(stated, "==", printed, f"the printed bound of the library, margin {gamma}", scale=0.0))
         mean = 2 * math.log(2) * sum_of_slopes / steps
         found.append(compare(mean, "<=", factor / 12 * stated, f"margin {gamma}", precision=1e-12, scale=0.0))
     return found

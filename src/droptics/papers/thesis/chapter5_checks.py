@@ -95,12 +95,13 @@ def gradient_bounds(share: float) -> list[Comparison]:
 
 
 def smallest_unit_loss(base: float) -> list[Comparison]:
-    """I{z < 0} <= l(z) for the loss with the given base of the logarithm."""
+    """I{z < 0} <= l(z) for the loss with the given base of the logarithm, z the output times the label."""
     z = torch.linspace(-8, 8, 4001, dtype=torch.float64)
-    leaf = z.clone().requires_grad_(True)
-    value = Logistic()(leaf[:, None], torch.ones(len(z))) / math.log(base)
+    leaf, labels = z.clone().requires_grad_(True), 1 - 2 * (torch.arange(len(z)) % 2)
+    value = Logistic()((labels * leaf)[:, None], labels) / math.log(base)
     (slope,) = torch.autograd.grad(value.sum(), leaf)
     return [
+        compare(value, "==", [math.log(1 + math.exp(-one), base) for one in z.tolist()], "the logistic loss"),
         compare((z < 0).double(), "<=", value, "0-1 loss below the logistic loss"),
         compare(-slope, "<=", 1 / math.log(2), "slope from above"),
         compare(-slope, ">=", 0.0, "slope from below"),
