@@ -192,8 +192,9 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Theorem 17",
         "For K = 2 and large n every optimum has a negative weight.",
         check=partial(negative_checks.negative_weights_win, ((2, 5), (2, 8), (2, 100))),
-        control=partial(negative_checks.negative_weights_win, ((2, 1), (2, 2))),
-        note="At drop 1/2: exactly from n = 3 on (n <= 5 by enumeration).",
+        control=partial(negative_checks.negative_weights_win, ((2, 4),)),
+        note="At drop 1/2. Here by the NOR network, which takes n >= 5; exactly from n = 3 on, see "
+        "droptics-negative-weights.",
     ),
     Claim(
         "helmbold2017-thm17-proof",
