@@ -54,6 +54,8 @@ def decided_verdicts(scale: float) -> list[Comparison]:
     }.items():
         for gap, holds in gaps.items():
             one = compare(5.0 + gap * tolerance, relation, 5.0)  # type: ignore[arg-type]
+            if one.holds is not holds:  # rules that are wrong must not judge themselves
+                raise ArithmeticError(f"{relation} at {gap} tolerances")
             found.append(same(one.holds, holds, f"{relation} at {gap} tolerances", scale))
     for left, relation, right, holds in (
         (math.nan, "==", math.nan, False),
