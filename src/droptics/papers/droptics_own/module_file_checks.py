@@ -82,6 +82,11 @@ def module_files(scale: float) -> list[Comparison]:
         found.append(refuses(lambda: read_script(folder / "e.pt"), "not an operator on tensors"))
         torch.save({"x": torch.zeros(1).expand(5)}, folder / "f.pt")
         found.append(refuses(lambda: read_state(folder / "f.pt"), "more entries than places"))
+        torch.save({"x": Path("a")}, folder / "f.pt")
+        found.append(refuses(lambda: read_state(folder / "f.pt"), "without running code from it"))
+        for odd in ({3: torch.zeros(1)}, {"x": torch.eye(2).to_sparse()}):
+            torch.save(odd, folder / "f.pt")
+            found.append(refuses(lambda: read_state(folder / "f.pt"), "not a named tensor with its numbers"))
         torch.save([torch.zeros(1)], folder / "f.pt")
         found.append(refuses(lambda: read_state(folder / "f.pt"), "does not hold a state dict"))
         (folder / "f.pt").write_bytes(pickle.dumps({}))
