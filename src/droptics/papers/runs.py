@@ -255,6 +255,8 @@ def law_moments(power: float) -> list[Comparison]:
         Cbar = covariance / torch.outer(mean, mean) ** power
         found.append(compare(law.characteristic, "==", Cbar, f"Cbar, {name}"))
         found.append(compare(law.bound, "==", largest, f"largest multiplier, {name}"))
+        drawn = law.sample(50, torch.Generator().manual_seed(2))
+        found.append(compare(torch.cdist(drawn, masks).amin(1), "==", 0.0, f"draws are in the list, {name}", 1e-6))
     noise = tensor([0.2, 0.5, 1.0, 0.05])
     normal_law = Gaussian(noise, 4)
     found.append(compare(normal_law.mean, "==", 1.0, "mean, Gaussian"))

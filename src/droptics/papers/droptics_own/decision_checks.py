@@ -119,6 +119,15 @@ def _went_on(scale: float) -> list[Comparison]:
     threat = Threat("linf", 0.25, box=(0.0, 1.0))
     methods: list[Any] = [Pgd(Margin(), steps=2), Apgd(CrossEntropy(), steps=3, start="random")]
     whole = robust_accuracy(module, data, threat, methods, batch=5)
+    fooled = module(whole.inputs).argmax(1) != data.targets
+    clean = (module(data.inputs).argmax(1) == data.targets).double().mean()
+    found.append(compare(whole.clean.value, "==", scale * clean, "right before"))
+    found.append(compare(whole.robust.value, "==", scale * (1 - fooled.double().mean()), "right after all stages"))
+    moved = (whole.inputs - data.inputs).abs().amax(1)
+    found.append(compare(moved[~fooled], "==", 0.0, "points of those who are not fooled"))
+    found.append(compare(moved, "<=", threat.radius, "points in the ball"))
+    told_by = [int(one) for one in whole.found_by[fooled]]
+    found.append(same(max(told_by) < 2 <= int(whole.found_by[~fooled].min()), True, "whom a stage has fooled", scale))
     run = ensemble._attacked
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.safetensors"

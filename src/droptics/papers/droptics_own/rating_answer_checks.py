@@ -129,6 +129,13 @@ def _lists(scale: float) -> list[Comparison]:
         told_lists = [one.items.tolist() for one in model.recommend(several, 1)]
         found.append(same(told_lists, [["c"], ["c"]], f"for each of a {type(several).__name__}", scale))
     found.append(refuses(lambda: model.recommend(10, 0), "count must be", "no count"))
+    for asked, unknown in (([30, 99, 98], 2), ([30, 10], 0), (99, 1)):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model.recommend(asked, 1)
+        words = [f"{unknown} of {np.size(asked)} users and 0 of {np.size(asked)} items are unknown"] * (unknown > 0)
+        told_words = [str(one.message).split(";")[0] for one in said]
+        found.append(same(told_words, words, f"warned of unknown users: {unknown}", scale))
     return found
 
 

@@ -154,6 +154,7 @@ def saved_models(scale: float) -> list[Comparison]:
             asked = np.append(users, ["new", "u1", "nobody"]), np.append(items, ["more", "more", items[0]])
             both = [one.predict(*asked, unknown="ignore") for one in (again, model)]
             found.append(compare(both[0], "==", scale * both[1], f"predictions, {number}"))
+            found.append(compare(np.ptp(both[1][: len(users)]), ">", 0.1, f"which differ from pair to pair, {number}"))
             found.append(compare(again.range_, "==", scale * np.array(model.range_), f"range, {number}"))
             lists = [one.recommend(["u0", "u3"], 4) for one in (again, model)]
             for mine, theirs in zip(*lists, strict=True):
@@ -161,6 +162,11 @@ def saved_models(scale: float) -> list[Comparison]:
                 found.append(compare(same, "==", 1.0, f"recommended items, {number}"))
                 found.append(compare(mine.scores, "==", theirs.scores, f"their scores, {number}"))
             if hasattr(model, "entries"):
+                listed = again.entries()
+                others = again.user_ids_[listed.rows.numpy()] != "u1"  # who rated something twice
+                told = np.sort(listed.values.numpy()[others] + again.mean_)
+                given = np.sort(np.append(values[users != "u1"], later[2][1:]))
+                found.append(compare(told, "==", scale * given, f"ratings as given, {number}"))
                 mine_, theirs_ = again.entries(biases=True), model.entries(biases=True)
                 found.append(compare(mine_.values, "==", scale * theirs_.values, f"ratings, {number}"))
                 places = [torch.stack([one.rows, one.columns]).double() for one in (mine_, theirs_)]
