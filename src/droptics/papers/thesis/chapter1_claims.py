@@ -50,10 +50,10 @@ def unscaled(share: Callable[[float], float]) -> list[Comparison]:
     for seed, (drop, inputs, width, outputs) in enumerate(
         ((0.3, 4, 4, 3), (0.8, 2, 5, 1), (0.05, 3, 1, 2), (0, 2, 2, 2))
     ):
-        model, data = two_layer(seed, outputs, inputs, width), moments(seed, outputs, inputs)
+        U, V, data = normal(seed, outputs, width), normal(seed + 1, inputs, width), moments(seed, outputs, inputs)
         masks = list(coin_masks([drop] * width))
-        plain = expected_error(((model.U @ torch.diag(b) @ model.V.mT, c) for b, c in masks), data)
-        other = TwoLayerLinear(share(1 - drop) * model.U, model.V)
+        plain = expected_error(((U @ torch.diag(b) @ V.mT, c) for b, c in masks), data)
+        other = TwoLayerLinear(share(1 - drop) * U, V)
         found.append(compare(criterion(other, data, Bernoulli(drop, width)), "==", plain, f"drop={drop}"))
     weights, drop = chapter3_checks.network(5, (3, 2, 3, 2)), 0.4
     data, keep = moments(5, 2, 3), share(1 - drop)
