@@ -160,6 +160,8 @@ def large_heads(scale: float) -> list[Comparison]:
     for seed, rate, steep in ((1, 0.2, 0.5), (5, 0.35, 0.5), (9, 0.1, 0.5), (3, 0.35, 30.0), (4, 0.1, 30.0)):
         module, inputs = stack((3, 12, 3), (rate,), nn.Tanh, seed), normal(seed, 4, 3)
         first, _, _, last = module
+        assert isinstance(first, nn.Linear)
+        assert isinstance(last, nn.Linear)
         first.weight.data *= steep  # units of 30 times the slope are all near -1 or 1: none carries much of a logit
         last.weight.data /= 2
         with torch.no_grad():
