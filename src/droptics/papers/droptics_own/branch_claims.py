@@ -297,7 +297,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "shared-masks-of-layers",
-        "Copies drop a unit where one and the same uniform number lies below their rate, in every kind of dropout.",
+        "Copies drop a unit where one and the same uniform number lies below their rate, in every kind of dropout "
+        "layer of torch and in its function of attention; rates are set in all places that hold them.",
         pair(module_checks.shared_masks),
         ("rates.masking.SharedMasks", "rates.places.set_rates"),
         WRITTEN,

@@ -324,13 +324,16 @@ def stored_scans(scale: float) -> list[Comparison]:
 def shared_masks(scale: float) -> list[Comparison]:
     """Copies drop a unit where one and the same uniform number lies below their rate, in every kind of dropout."""
     found: list[Comparison] = []
-    source = normal(1, 3, 4, 5, 5)
-    kinds: tuple[tuple[str, nn.Module, tuple[int, ...]], ...] = (
-        ("entries", nn.Dropout(0.3), (3, 4, 5, 5)),
-        ("channels", nn.Dropout2d(0.3), (3, 4, 1, 1)),
-        ("alpha", nn.AlphaDropout(0.3), (3, 4, 5, 5)),
+    images = normal(1, 3, 4, 5, 5)
+    kinds: tuple[tuple[str, nn.Module, Tensor, tuple[int, ...]], ...] = (
+        ("entries", nn.Dropout(0.3), images, (3, 4, 5, 5)),
+        ("channels of rows", nn.Dropout1d(0.3), images[..., 0], (3, 4, 1)),
+        ("channels", nn.Dropout2d(0.3), images, (3, 4, 1, 1)),
+        ("channels of volumes", nn.Dropout3d(0.3), images[..., None], (3, 4, 1, 1, 1)),
+        ("alpha", nn.AlphaDropout(0.3), images, (3, 4, 5, 5)),
+        ("alpha of channels", nn.FeatureAlphaDropout(0.3), images, (3, 4, 1, 1)),
     )
-    for name, layer, shape in kinds:
+    for name, layer, source, shape in kinds:
         module = nn.Sequential(layer).train()
         for rate in (0.3, 0.6):
             places = Places(module)
@@ -338,7 +341,7 @@ def shared_masks(scale: float) -> list[Comparison]:
                 told = module(source)
             coin = uniforms(shape, key(7, 2, "0"), torch.device("cpu")).double()
             keep = (coin >= float(np.float32(rate))).double()
-            if name == "alpha":
+            if "alpha" in name:
                 low = -1.0507009873554805 * 1.6732632423543772
                 a = (1 - rate) ** -0.5 * (1 + rate * low**2) ** -0.5
                 wanted = a * (keep * source + (1 - keep) * low) - a * rate * low
