@@ -58,17 +58,20 @@ def _least_of_all(model: DeepLinear, data: Moments, drop: float) -> float:
 def deep_induced(scale: float) -> list[Comparison]:
     """The exact least penalty is attained by the equalized network, lies below every other, and fits special cases."""
     found = []
-    for seed, (sizes, drop) in enumerate((((4, 3, 4, 3), 0.4), ((3, 3, 3, 3, 2), 0.6), ((3, 5, 3), 0.3))):
-        model, data, masks = _deep(seed, sizes, drop)
+    cases = ((4, 3, 4, 3), (0.4, 0.1)), ((3, 3, 3, 3, 2), (0.6, 0.6, 0.6)), ((3, 5, 3), (0.3,))
+    for seed, (sizes, drops) in enumerate(cases):
+        model, data, _ = _deep(seed, sizes, drops[0])
+        masks = Product([Bernoulli(*law) for law in zip(drops, sizes[1:-1], strict=True)])
         least = scale * induced(model, data, masks).value
         best = equalize(model, data, masks)
         found.append(compare(best.matrix(), "==", model.matrix(), "same map", precision=1e-8))
         found.append(compare(penalty(best, data, masks), "==", least, f"attained, sizes {sizes}", precision=1e-7))
         found.append(compare(penalty(model, data, masks), ">=", least, "another network"))
         values = torch.linalg.svdvals(model.matrix() @ psd_root(data.xx))
-        values, hidden, lam = values[values > 1e-9], tensor(sizes[1:-1])[:, None], drop / (1 - drop)
+        values, hidden = values[values > 1e-9], tensor(sizes[1:-1])[:, None]
+        lam = tensor([drop / (1 - drop) for drop in drops])[:, None]
 
-        def shared(logits: Tensor, values: Tensor = values, hidden: Tensor = hidden, lam: float = lam) -> Tensor:
+        def shared(logits: Tensor, values: Tensor = values, hidden: Tensor = hidden, lam: Tensor = lam) -> Tensor:
             shares = torch.softmax(logits, 1)
             return (values.square() * ((1 + lam / (hidden * shares)).prod(0) - 1)).sum()
 

@@ -161,7 +161,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-deep-induced",
         "droptics, answers the question after thesis-lem7",
-        "The least penalty of a deep linear map is min over simplex shares x of sum_s s^2 (prod(1+lam/(d x)) - 1).",
+        "The least penalty of a deep linear map is min over simplex shares x of sum_s s^2 (prod(1+lam/(d x)) - 1), "
+        "s the singular values that are not zero of the map on the inputs, lam, d and x by layer.",
         check=partial(checks.deep_induced, 1.0),
         control=partial(checks.deep_induced, 1.1),
         objects=("envelopes.induced", "equalization.equalize"),
