@@ -130,6 +130,11 @@ def network_moments(scale: float) -> list[Comparison]:
         for samples in (600,) if name == "stratified" else (24, 600):
             ours = predictive(net, inputs, law, MonteCarlo(samples, seed=3))
             found += sampled(ours, truth, scale, f"{name}, {samples} masks")
+        # controls make intervals narrower than those of plain draws, 1.96 deviations over the root of their number
+        half = (ours.mean.upper - ours.mean.lower) / 2
+        found.append(compare(half, "<=", 1.96 * (truth[1] / 600).sqrt(), f"narrow, {name}", precision=0.0))
+        spread = (ours.variance.upper - ours.variance.lower) / 2
+        found.append(compare(spread, "<=", truth[1] / 2, f"variance to a half, {name}", precision=0.0))
         listed = predictive(net, inputs, law, Enumerate())
         found.append(compare(listed.variance.value, "==", scale * truth[1], f"listed, {name}"))
     return found
