@@ -102,7 +102,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-sec2.2-corrected",
         f"{SOURCE}, Section 2.2, corrected",
-        "The DropBlock penalty is zero exactly when every block product U_I V_I^T X is.",
+        "At a positive rate the DropBlock penalty is zero exactly when every block product U_I V_I^T X is.",
         check=partial(checks.zero_iff, True),
         control=partial(checks.zero_iff, False),
         objects=("penalties.penalty",),
