@@ -144,15 +144,15 @@ def gaussian_sensing(share: float) -> list[Comparison]:
 def completion_terms(printed: bool, constant: float) -> list[Comparison]:
     """The calculator against the stated expression."""
     found = []
-    for alpha, shape, n in ((1.0, (943, 1682), 90_000), (0.1, (6040, 3706), 900_000)):
-        long = max(shape)
-        bound = completion(alpha=alpha, shape=shape, examples=n, printed=printed)
+    for alpha, shape, n, delta in ((1.0, (943, 1682), 90_000, 0.05), (0.1, (6040, 3706), 900_000, 0.3)):
+        long, log = max(shape), math.log(2 / delta)
+        bound = completion(alpha=alpha, shape=shape, examples=n, confidence=1 - delta, printed=printed)
         if printed:
-            stated = constant * math.sqrt((2 * alpha * long * math.log(long) + math.log(40) / 4) / n)
+            stated = constant * math.sqrt((2 * alpha * long * math.log(long) + log / 4) / n)
         else:
             K = completion_constant(shape)
             main = constant * K * math.sqrt(alpha * long * math.log(long) / n)
-            stated = main + 4 * math.sqrt(math.log(40) / (2 * n))
+            stated = main + 4 * math.sqrt(log / (2 * n))
         found.append(compare(bound.value, "==", stated, f"shape {shape}"))
     return found
 
