@@ -28,8 +28,7 @@ def captured(
         step: What to record.
         device: Where it runs.
         state: What the rehearsals change and must not: it is afterwards what it was before.
-        rehearsals: Runs before the recording, in which libraries choose their kernels and workspaces; 0 where the
-            same step was just taken.
+        rehearsals: Runs before the recording, in which libraries choose kernels and workspaces; 0 after the same step.
     """
     if device.type != "cuda":
         return step
@@ -45,8 +44,7 @@ def captured(
 def _recorded(step: Callable[[], object], rehearsals: int) -> Callable[[], object] | None:
     """A replay of the step, which is not run while it is recorded; None where the device refuses.
 
-    The context manager of torch collects garbage and empties the cache each time, which takes longer than some
-    hundred replays.
+    The context manager of torch collects garbage and empties the cache each time: longer than a hundred replays.
     """
     here = torch.cuda.current_stream()
     studio = _studio(here)

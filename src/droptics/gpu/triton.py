@@ -8,8 +8,7 @@ launched:
     def _compiled() -> Any:
         return load_triton(globals(), "the row kernel").jit(_solve)
 
-Kernels take pointers, strides and sizes one by one: Triton 3.2, the oldest that pyproject.toml allows, takes no tuples
-or structs.
+Kernels take pointers, strides and sizes one by one: Triton 3.2, the oldest allowed, takes no tuples or structs.
 """
 
 from __future__ import annotations

@@ -49,8 +49,7 @@ class ExplicitDropout(nn.Module):
 
     Args:
         drop: The rate, the `p` of nn.Dropout.
-        head: The linear layer that follows, an nn.Linear or a LoRA layer around one; it is referred to, not owned: its
-            parameters stay where they are.
+        head: The linear layer that follows, an nn.Linear or a LoRA layer around one; referred to, not owned.
         loss: Loss of the head's outputs.
         over: "examples" for a loss averaged over examples (the convention of this library), "elements" for one that
             also averages over outputs, as nn.MSELoss() does.
