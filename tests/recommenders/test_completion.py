@@ -15,6 +15,7 @@ from droptics.penalties import criterion, penalty, risk
 from droptics.recommenders import DropoutCompletion, RidgeCompletion, default_drop, sgd
 from droptics.recommenders.alternation import Effort, Strengths, alternate
 from droptics.recommenders.ratings import Compressed, observations
+from droptics.recommenders.rows import prepared
 from droptics.recommenders.sgd import Sgd, step
 from droptics.recommenders.sweepers import Device, Threads
 
@@ -151,6 +152,18 @@ def test_one_pass_objective_is_the_definition(variant, monkeypatch):
     total, error = sgd.objective(data, tuple(factors), strengths)
     assert total == pytest.approx(dense_objective(data, factors, strengths), rel=1e-12)
     assert error <= total
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_last_diagonal_is_the_mean_square_of_the_regressors(variant):
+    strengths = VARIANTS[variant]
+    data = observations(ratings(), np.float64)
+    regressors, _, diagonals, _ = prepared(start(data, strengths)[1], strengths, data.by_item.counts, len(data.users))
+    squares = (regressors[data.by_user.columns] ** 2).mean(0)[: strengths.columns]
+    if strengths.empirical:
+        assert len(diagonals) == 3  # a row needs its own squares
+    else:
+        np.testing.assert_allclose(diagonals[3], squares, rtol=data.count * 2.0**-52)
 
 
 @given(

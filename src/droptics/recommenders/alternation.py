@@ -58,18 +58,21 @@ class Strengths:
         """s_k = sum_j q_j v_jk^2 of a side with (smoothed) shares q, from its plain and weighted sums of squares."""
         return (1 - self.smoothing) * weighted / total + self.smoothing * plain / max(rows, 1)
 
-    def diagonals(self, level: Any, per_row: Any, into: Any) -> Any:
+    def diagonals(self, level: Any, per_row: Any, squares: Any, into: Any) -> Any:
         """The three diagonals of a row's system, given the level of the fixed side and the ratings per free row.
 
-        Written `into` zeros (3, columns) of NumPy or of torch, where nothing is read back from a device.
+        The fourth row, the mean `squares` of the regressors, preconditions conjugate gradients; there is none where the
+        penalty needs a row's own. Written `into` zeros of NumPy or of torch: nothing is read back from a device.
         """
         width = self.width
         into[0, :width] = self.empirical
         into[1, :width] = self.expected * (1 - self.smoothing) * level[:width] + self.weighted
         into[2, :width] = self.expected * self.smoothing * per_row * level[:width] + self.ridge
+        into[3] = squares
         if self.bias is not None:
             into[2, width : width + 1] = self.bias  # a slice is filled on a device; one entry would be copied there
-        return into
+            into[3, width : width + 1] = 1
+        return into[:3] if self.empirical else into
 
     def own(self, squares: Any, weighted_squares: Any) -> Any:
         """Parts of F that belong to the fixed side alone, from its (rating-weighted) sums of squares per column."""

@@ -26,8 +26,7 @@ class Device:
 
     Batched torch operations anywhere, rows of similar length padded together; on CUDA, in float32 and with
     conjugate-gradient steps, a few kernels for all rows where Triton is installed (`kernel=False`: not even there). On
-    CUDA a half-sweep is recorded once as a graph and replayed, because its many small operations would otherwise cost
-    more to launch than to run.
+    CUDA a half-sweep is recorded once as a graph and replayed: many small operations cost more to launch than to run.
     """
 
     def __init__(self, device: str, memory: int = 1 << 30, kernel: bool = True) -> None:
@@ -150,8 +149,8 @@ def half_sweep(
         plain, weighted = squares.sum(0), weights @ squares
     total = weights.sum()
     level = strengths.level(plain, weighted, total, len(fixed))
-    zeros = torch.zeros(3, strengths.columns, dtype=torch.float64, device=level.device)
-    diagonals = strengths.diagonals(level, total / len(free), zeros).to(free.dtype)
+    zeros = torch.zeros(4, strengths.columns, dtype=torch.float64, device=level.device)
+    diagonals = strengths.diagonals(level, total / len(free), weighted / total, zeros).to(free.dtype)
     if isinstance(table, NormalRows):
         reached = triton_normal.solve(table, side, diagonals, free, steps)
     else:
@@ -188,7 +187,8 @@ def solve_buckets(
         r = right - torch.bmm(gram, start[..., None])[..., 0]
         # |y|^2 - <b, x> - <r, x> is the penalized sum of squares at x when r is the residual there.
         value = size - (start.double() * (right + r)).sum(1)
-        x, decrease = _direct(gram, r, start) if steps == 0 else _conjugate_gradients(gram, r, start, steps)
+        scale = gram.diagonal(dim1=-2, dim2=-1) if len(diagonals) == 3 else d + counts[:, None] * diagonals[3]
+        x, decrease = _direct(gram, r, start) if steps == 0 else _conjugate_gradients(gram, scale, r, start, steps)
         free.index_copy_(0, rows, x)
         value = value - decrease
         totals += torch.stack([value.sum(), (value - (d * x * x).sum(1, dtype=torch.float64)).sum()])
@@ -211,9 +211,8 @@ def _direct(system: Tensor, r: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
     return (start + move.to(start.dtype)), (move * r.double()).sum(1)
 
 
-def _conjugate_gradients(system: Tensor, r: Tensor, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+def _conjugate_gradients(system: Tensor, scale: Tensor, r: Tensor, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     tiny = torch.finfo(start.dtype).tiny
-    scale = system.diagonal(dim1=-2, dim2=-1)
     inverse = torch.where(scale > 0, 1 / scale.clamp_min(tiny), 0)
     x, p = start, inverse * r
     rho = (p * r).sum(1)

@@ -19,7 +19,7 @@ from droptics.compiling import njit
 from droptics.recommenders import tiles
 
 
-@njit(**tiles.PLAIN)
+@njit(forceinline=True, **tiles.PLAIN)
 def _penalize(d: Any, weight: Any, r: Any, x: Any, diagonals: Any, gram: Any, count: int) -> float:
     """Make D of diag(R^T R), in `d` or `gram`, 1 / (diag(R^T R) + D) in `weight`, take D x off r; returns x^T D x."""
     value = 0.0
@@ -30,7 +30,6 @@ def _penalize(d: Any, weight: Any, r: Any, x: Any, diagonals: Any, gram: Any, co
         d[k] = diagonals[0, k] * d[k] + count * diagonals[1, k] + diagonals[2, k]
     for k in range(len(x)):
         weight[k] = 1.0 / (weight[k] + d[k]) if weight[k] + d[k] > 0 else 0.0
-    for k in range(len(x)):
         value += d[k] * x[k] * x[k]
         r[k] -= d[k] * x[k]
     return value
@@ -38,7 +37,7 @@ def _penalize(d: Any, weight: Any, r: Any, x: Any, diagonals: Any, gram: Any, co
 
 @njit(**tiles.PLAIN)
 def _direct(gram: Any, wide: Any, width: int, unit: float) -> float:
-    """Move x to the exact minimizer, given R^T R and the residual r of the normal equations; returns the decrease."""
+    """Move x to the exact minimizer, given R^T R, which becomes zero, and the residual r; returns the decrease."""
     x, r, d, move = wide[0], wide[1], wide[2], wide[4]
     for k in range(width):
         gram[k, k] += d[k]
@@ -48,10 +47,11 @@ def _direct(gram: Any, wide: Any, width: int, unit: float) -> float:
     for k in range(width):
         decrease += move[k] * r[k]
         x[k] += move[k]
+    tiles.clear(gram)  # for the next row
     return decrease
 
 
-@njit(**tiles.PLAIN)
+@njit(forceinline=True, **tiles.PLAIN)
 def _conjugate_gradients(regressors: Any, places: Any, wide: Any, steps: int, near: Any) -> float:
     """Move x by so many preconditioned steps, r the residual of the normal equations; returns the decrease.
 
@@ -71,7 +71,6 @@ def _conjugate_gradients(regressors: Any, places: Any, wide: Any, steps: int, ne
         slope, curvature = 0.0, 0.0
         for k in range(width):
             direction[k] = weight[k] * r[k] + beta * p[k]
-        for k in range(width):
             p[k] = direction[k]  # the step taken is along the rounded direction: use it everywhere
             slope += p[k] * r[k]
         for k in range(width):
@@ -107,24 +106,25 @@ def solve_rows(
     """Improve every row of `solution` in place; returns the (penalized, plain) sums of squares reached.
 
     `diagonals` holds a, c and f of the module's formula as three rows. With steps >= 1, that many conjugate-gradient
-    steps, preconditioned by the diagonal, from the current solution: the objective of no row increases. With steps = 0
-    the exact minimizer, by Cholesky factorization. Rows without ratings become zero. Products are taken in the
-    precision of the regressors and summed in float64 every 512 ratings or less; everything per row is float64. Cost per
-    rating O(width) a step, O(width^2) exact, plus O(width^3) per row exact. `starts` may begin anywhere.
+    steps, preconditioned by the diagonal, from the current solution: no row's objective increases. A fourth row, mean
+    squares of all regressors, stands there for the row's own sums where a = 0. With steps = 0 the exact minimizer, by
+    Cholesky factorization. Rows without ratings become zero. Products are in the precision of the regressors, summed in
+    float64 every 512 ratings or less; all else per row is float64. Cost per rating O(width) a step, O(width^2) exact,
+    plus O(width^3) per row exact. `starts` may begin anywhere.
     """
     width, whole = solution.shape[1], regressors.shape[1]
     size, none = tiles.padded(width) if steps == 0 else 0, np.empty(0)
     near, wide = tiles.aligned(regressors, 4, max(whole, tiles.NEAR)), tiles.aligned(none, 6, max(whole, size))
-    room, filled = tiles.room_of(regressors, starts), np.zeros((3, whole))
-    filled[:, :width] = diagonals
+    room, own, filled = tiles.room_of(regressors, starts), len(diagonals) == 3, np.zeros((4, whole))
+    filled[: len(diagonals), :width] = diagonals
     work = near, wide, tiles.aligned(none, size, size), np.empty(len(room[0]), regressors.dtype)
-    return _each(starts, columns, values, regressors, offsets, solution, filled, steps, room, work)
+    return _each(starts, columns, values, regressors, tiles.present(offsets), solution, filled, steps, room, work, own)
 
 
 @njit(**tiles.PLAIN)
 def _each(
     starts: Any, columns: Any, values: Any, regressors: Any, offsets: Any, solution: Any, diagonals: Any, steps: int,
-    room: Any, work: Any,
+    room: Any, work: Any, own: bool,
 ) -> tuple[float, float]:  # fmt: skip
     """What `solve_rows` does, in the room and the arrays that it has made; zeros fill them to the regressors' width."""
     near, wide, gram, left = work
@@ -144,13 +144,11 @@ def _each(
         for k in range(whole):
             x[k] = current[k]
             r[k] = 0.0
-            d[k] = 0.0
+            d[k] = (end - begin) * diagonals[3, k]
         value = 0.0
         places, rated = room[0][: end - begin], left[: end - begin]
         tiles.locate(regressors, columns[begin:end], room)
         tiles.subtract(values[begin:end], offsets, columns[begin:end], rated)
-        for k in range(len(gram)):
-            gram[k, k - k % 8 :] = 0
         for at in range(0, len(places), flush):
             stop = min(at + flush, len(places))
             low[:] = 0
@@ -158,8 +156,10 @@ def _each(
             if steps == 0:
                 tiles.add_gram(regressors, places[at:stop], room, gram)
                 value += tiles.start(regressors, room[3][: stop - at], rated[at:stop], current, t, low, None)
-            else:
+            elif own:
                 value += tiles.start(regressors, places[at:stop], rated[at:stop], current, t, low, squares)
+            else:
+                value += tiles.start(regressors, places[at:stop], rated[at:stop], current, t, low, None)
             for k in range(whole):
                 r[k] += low[k]
                 d[k] += squares[k]
@@ -168,10 +168,9 @@ def _each(
             value -= _direct(gram, wide, width, np.finfo(regressors.dtype).eps)
         else:
             value -= _conjugate_gradients(regressors, places, wide, steps, near)
-        own = 0.0
+        penalized += value
         for k in range(width):
             solution[row, k] = x[k]
-            own += d[k] * x[k] * x[k]
-        penalized += value
-        plain += value - own
+            value -= d[k] * x[k] * x[k]
+        plain += value
     return penalized, plain

@@ -366,7 +366,8 @@ def _descent(passed: tuple[Array, Array, float], solution: Array, counts: Array,
     d = diagonals[0] * scale + counts[:, None] * diagonals[1] + diagonals[2]
     x = solution.astype(np.float64)
     r = rest - d * x
-    weight = np.divide(1.0, scale + d, out=np.zeros_like(d), where=scale + d > 0)
+    metric = d + (scale if len(diagonals) == 3 else counts[:, None] * diagonals[3])  # as in `least_squares`
+    weight = np.divide(1.0, metric, out=np.zeros_like(d), where=metric > 0)
     p = weight * r
     rho = (p * r).sum(1)
     settled = rho * (counts * np.finfo(solution.dtype).eps) ** 2

@@ -26,7 +26,7 @@ class _Pass:
 
     def __init__(self, write: Writer, vectors: int, span: list[Any], with_: Any, held: Any, into: list[Any]) -> None:
         self.write, self.builder, self.vectors, self.held = write, write.builder, vectors, held
-        self.places, self.begin, self.end = span
+        self.places, self.begin, self.end, self.rated = span
         self.with_ = [write.load(there) for there in self.of(with_)]
         self.goals = [self.of(target) for target in into]
         self.sums = [[cgutils.alloca_once_value(self.builder, write.load(there)) for there in goal]
@@ -43,11 +43,11 @@ class _Pass:
     def multiply(self, first: Any, meanwhile: Iterator[None]) -> None:
         """Keep the sums of eight ratings before their lanes are added; a step of something else after each vector.
 
-        The pass that squares comes first: it asks for rows ahead, for two lines of the cache at a time, which come
+        The pass that has ratings comes first: it asks for rows ahead, for two lines of the cache at a time, which come
         together.
         """
         found = [self.write.zero] * EIGHT
-        for row in self.rows_at(self.builder.add(first, INDEX(2 * EIGHT))) if len(self.sums) == 2 else []:
+        for row in self.rows_at(self.builder.add(first, INDEX(2 * EIGHT))) if self.rated is not None else []:
             for there in self.of(row)[::2]:
                 self.write.ask(there)
         for factor, *lefts in zip(self.with_, *map(self.of, self.rows_at(first)), strict=True):
@@ -58,15 +58,15 @@ class _Pass:
         for variable, total in zip(self.kept, found, strict=True):
             self.builder.store(total, variable)
 
-    def fold(self, first: Any, rated: Any, length: Any) -> Iterator[None]:
+    def fold(self, first: Any, length: Any) -> Iterator[None]:
         """From the sums that were kept to t, which is held, and its square in `length`."""
         t = self.write.zero
         for found in self.write.folds([self.builder.load(variable) for variable in self.kept]):
             t = found[0]
             yield
-        if rated is not None:
+        if self.rated is not None:
             left = self.builder.sub(self.builder.sub(self.end, self.begin), first)
-            t = self.builder.fsub(self.write.load_up_to(self.write.row(rated, first), left), t)
+            t = self.builder.fsub(self.write.load_up_to(self.write.row(self.rated, first), left), t)
         self.builder.store(self.write.add_product(t, t, self.builder.load(length)), length)
         self.write.store(t, self.held)
 
@@ -124,15 +124,15 @@ def _through(_: Any, table: Any, span: Any, with_: Any, room: Any, rated: Any, i
 
         def all_turns(vectors: int) -> None:
             rows = [write.row(array, INDEX(0)) for array in (second, slot, *targets)]
-            work = _Pass(write, vectors, named, rows[0], rows[1], rows[2:])
+            work = _Pass(write, vectors, [*named, known], rows[0], rows[1], rows[2:])
             work.multiply(place(INDEX(0)), iter(()))
             with builder.if_then(builder.icmp_unsigned(">", turns, INDEX(1))):
-                work.multiply(place(INDEX(1)), work.fold(place(INDEX(0)), known, length))
+                work.multiply(place(INDEX(1)), work.fold(place(INDEX(0)), length))
                 with cgutils.for_range_slice(builder, INDEX(2), turns, INDEX(1)) as (turn, _):
-                    folded, combined = work.fold(place(turn, 1), known, length), work.combine(place(turn, 2))
+                    folded, combined = work.fold(place(turn, 1), length), work.combine(place(turn, 2))
                     work.multiply(place(turn), _by_turns(folded, combined))
                 _finish(work.combine(place(turns, 2)))
-            _finish(work.fold(place(turns, 1), known, length))
+            _finish(work.fold(place(turns, 1), length))
             _finish(work.combine(place(turns, 1)))
             work.store()
 

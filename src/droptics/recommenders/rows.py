@@ -28,11 +28,11 @@ def regressors_of(fixed: Array, strengths: Strengths) -> tuple[Array, Array]:
 
 
 def parts_of(sums: tuple[Array, Array], strengths: Strengths, weights: Array, rows: int) -> tuple[Array, float]:
-    """Diagonals of the free rows' systems and the fixed side's own part, from the `column_sums` of the fixed side."""
+    """Diagonals of the rows' systems, with the regressors' mean squares, and the fixed side's part, from its sums."""
     total = max(float(weights.sum()), 1.0)
     level = strengths.level(*sums, total, len(weights))
-    zeros = np.zeros((3, strengths.columns))
-    return strengths.diagonals(level, total / max(rows, 1), zeros), float(strengths.own(*sums))
+    zeros = np.zeros((4, strengths.columns))
+    return strengths.diagonals(level, total / max(rows, 1), sums[1] / total, zeros), float(strengths.own(*sums))
 
 
 def block_of(table: Compressed, low: int, high: int) -> tuple[Array, Array, Array]:

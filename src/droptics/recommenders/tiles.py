@@ -86,9 +86,15 @@ def locate(table: Any, columns: Any, room: Any) -> None:
 
 @njit(**PLAIN)
 def subtract(values: Any, offsets: Any, columns: Any, into: Any) -> None:
-    """Write values less the offsets of their columns."""
+    """Write values less the offsets of their columns; no offsets at all stand for zeros."""
     for m in range(len(columns)):
-        into[m] = values[m] - offsets[np.uint32(columns[m])]
+        into[m] = values[m] - offsets[np.uint32(columns[m])] if len(offsets) else values[m]
+
+
+@njit(nogil=True)
+def present(offsets: Any) -> Any:
+    """Offsets, or none at all where all of them are zero."""
+    return offsets if np.any(offsets) else offsets[:0]
 
 
 @njit(**PLAIN)
@@ -109,11 +115,13 @@ def start(regressors: Any, places: Any, rated: Any, x: Any, t: Any, into: Any, s
     for at in range(0, len(places), NEAR):
         count = min(NEAR, len(places) - at)
         dots(regressors, (places, at, at + count), x, t, None)
+        part = t.dtype.type(0)  # so few squares are summed in the precision of the table, a vector at a time
         for m in range(count):
             t[m] = rated[at + m] - t[m]
-            total += t[m] * t[m]
+            part += t[m] * t[m]
+        total += part
         if squares is None:
-            combine(regressors, (places, at, at + count), t, (into,), None)
+            combine(regressors, (places, at, at + count), t, (into,), NEAR)
         else:
             combine(regressors, (places, at, at + count), t, (into, squares), NEAR)
     return total
@@ -155,8 +163,10 @@ def square(regressors: Any, places: Any, p: Any, t: Any, back: bool) -> float:
             dots(regressors, (places, at, end), p, t, None)
         else:
             dots(regressors, (places, at, end), p, t, -NEAR if back else NEAR)
+        part = t.dtype.type(0)
         for m in range(end - at):
-            total += t[m] * t[m]
+            part += t[m] * t[m]
+        total += part
     return total
 
 
@@ -182,6 +192,13 @@ def add_gram(table: Any, places: Any, room: Any, into: Any) -> None:
                 add_outers(near, into, count, i, j)
             for j in range(end, width, lanes):
                 add_outer(near, into, count, i, j)
+
+
+@njit(**PLAIN)
+def clear(into: Any) -> None:
+    """Make what `add_gram` wrote zero."""
+    for k in range(len(into)):
+        into[k, k - k % EIGHT :] = 0
 
 
 @njit(**PLAIN)

@@ -140,11 +140,12 @@ def solve(table: NormalRows, fixed: Fixed, diagonals: Tensor, free: Tensor, step
     if len(parts):
         piece[(len(parts),)](*ratings, table.pieces[0], table.pieces[1], parts, squares, **sizes, **tile["piece"])
     systems = table.starts, table.pieces[2], parts, squares, diagonals, free
+    how = {**sizes, "STEPS": steps, "OWN": len(diagonals) == 3}
     ranges = (table.long, table.middle, "middle"), (table.middle, count, "short"), (0, table.long, "cut")
     for first, stop, name in ranges:
         if stop > first:
             rows = table.order[first:stop], reached[first:stop]
-            row[(stop - first,)](*ratings, *systems, *rows, **sizes, STEPS=steps, CUT=name == "cut", **tile[name])
+            row[(stop - first,)](*ratings, *systems, *rows, **how, CUT=name == "cut", **tile[name])
     totals = reached.sum(0)
     return totals[0], totals[1]
 
@@ -256,7 +257,7 @@ def _solve(  # type: ignore[no-untyped-def]
     columns_at, values_at, fixed_at, halves_at, units_at,
     starts_at, firsts_at, parts_at, squares_at, diagonals_at, free_at, order_at, reached_at,
     COLUMNS: tl.constexpr, A: tl.constexpr, B: tl.constexpr, BIAS: tl.constexpr, STEPS: tl.constexpr,
-    CUT: tl.constexpr, M: tl.constexpr,
+    CUT: tl.constexpr, OWN: tl.constexpr, M: tl.constexpr,
 ):  # fmt: skip
     """One row: its sums, or those of its pieces together, then the steps."""
     place = tl.program_id(0)
@@ -280,7 +281,7 @@ def _solve(  # type: ignore[no-untyped-def]
         )  # fmt: skip
     penalized, plain = _improved(
         aa, ab, bb, value / unit / unit, units_at, count.to(tl.float32), diagonals_at, free_at + row * COLUMNS,
-        COLUMNS, A, B, STEPS,
+        COLUMNS, A, B, STEPS, OWN,
     )  # fmt: skip
     tl.store(reached_at + 2 * place, penalized)
     tl.store(reached_at + 2 * place + 1, plain)
@@ -288,7 +289,7 @@ def _solve(  # type: ignore[no-untyped-def]
 
 def _improved(  # type: ignore[no-untyped-def]
     aa, ab, bb, penalized, units_at, count, diagonals_at, row_at,
-    COLUMNS: tl.constexpr, A: tl.constexpr, B: tl.constexpr, STEPS: tl.constexpr,
+    COLUMNS: tl.constexpr, A: tl.constexpr, B: tl.constexpr, STEPS: tl.constexpr, OWN: tl.constexpr,
 ):  # fmt: skip
     """Steps from where the row stands, as in `device.solve_buckets`; returns the two sums of squares reached."""
     a, b = tl.arange(0, A), A + tl.arange(0, B)
@@ -301,8 +302,12 @@ def _improved(  # type: ignore[no-untyped-def]
     rb = tl.where(in_b, tl.sum(tl.where(b[None, :] == COLUMNS, bb, 0.0), 1), 0.0)
     ab = tl.where(in_b[None, :], ab, 0.0)
     bb = tl.where(in_b[:, None] & in_b[None, :], bb, 0.0)
-    wa = tl.sum(tl.where(a[:, None] == a[None, :], aa, 0.0), 1)
-    wb = tl.sum(tl.where(b[:, None] == b[None, :], bb, 0.0), 1)
+    if OWN:
+        wa = tl.sum(tl.where(a[:, None] == a[None, :], aa, 0.0), 1)
+        wb = tl.sum(tl.where(b[:, None] == b[None, :], bb, 0.0), 1)
+    else:
+        wa = count * tl.load(diagonals_at + 3 * COLUMNS + a, mask=in_a, other=0.0)
+        wb = count * tl.load(diagonals_at + 3 * COLUMNS + b, mask=in_b, other=0.0)
     da = tl.load(diagonals_at + a, mask=in_a, other=0.0) * wa
     da += count * tl.load(diagonals_at + COLUMNS + a, mask=in_a, other=0.0)
     da += tl.load(diagonals_at + 2 * COLUMNS + a, mask=in_a, other=0.0)

@@ -71,7 +71,7 @@ def solve(
             kernel[(stop - first,)](
                 table.starts, table.columns, table.values, table.order, regressors, offsets, diagonals, free, reached,
                 first, len(table.order),
-                COLUMNS=columns, K=padded, M=tile, STEPS=steps, HELD=held,
+                COLUMNS=columns, K=padded, M=tile, STEPS=steps, HELD=held, OWN=len(diagonals) == 3,
                 num_warps=max(1, min(8, tile * padded // 2048)),
             )  # fmt: skip
     totals = reached.sum(1)
@@ -81,7 +81,7 @@ def solve(
 def _solve(  # type: ignore[no-untyped-def]  # noqa: PLR0915 - one kernel
     starts_at, columns_at, values_at, order_at, regressors_at, offsets_at, diagonals_at, free_at, reached_at,
     first, rows,
-    COLUMNS: tl.constexpr, K: tl.constexpr, M: tl.constexpr, STEPS: tl.constexpr, HELD: tl.constexpr,
+    COLUMNS: tl.constexpr, K: tl.constexpr, M: tl.constexpr, STEPS: tl.constexpr, HELD: tl.constexpr, OWN: tl.constexpr,
 ):  # fmt: skip
     """One row: residual and diagonal of its normal equations, then preconditioned steps from where it stands.
 
@@ -118,8 +118,11 @@ def _solve(  # type: ignore[no-untyped-def]  # noqa: PLR0915 - one kernel
             value += (t * t).to(tl.float64)
             r += tl.sum(part * t[:, None], 0)
             squares += tl.sum(part * part, 0)
+    count = (end - begin).to(tl.float32)
+    if not OWN:  # the sums above are then never taken: nothing asks for them
+        squares = count * tl.load(diagonals_at + 3 * COLUMNS + k, mask=inside, other=0.0)
     d = tl.load(diagonals_at + k, mask=inside, other=0.0) * squares
-    d += (end - begin).to(tl.float32) * tl.load(diagonals_at + COLUMNS + k, mask=inside, other=0.0)
+    d += count * tl.load(diagonals_at + COLUMNS + k, mask=inside, other=0.0)
     d += tl.load(diagonals_at + 2 * COLUMNS + k, mask=inside, other=0.0)
     scale = squares + d
     weight = tl.where(scale > 0, 1.0 / tl.where(scale > 0, scale, 1.0), 0.0)
@@ -128,7 +131,7 @@ def _solve(  # type: ignore[no-untyped-def]  # noqa: PLR0915 - one kernel
     p = weight * r
     rho = tl.sum(p * r, 0)
     # As in least_squares.solve_rows: below this the residual is rounding (1.2e-7 is that of float32).
-    rounding = (end - begin).to(tl.float32) * 1.1920929e-7
+    rounding = count * 1.1920929e-7
     settled = rho * rounding * rounding
     for _ in tl.static_range(STEPS):
         q = d * p

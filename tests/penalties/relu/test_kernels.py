@@ -349,11 +349,16 @@ def ratings_problem(counts, width, columns=30, seed=0):
     return starts, where, rng.standard_normal(starts[-1]), drawn(columns, width, seed=seed + 1), drawn(columns, seed=9)
 
 
+@pytest.mark.parametrize("mean", [True, False])
+@pytest.mark.parametrize("shifted", [True, False])
 @pytest.mark.parametrize("steps", [0, 1, 40])
-def test_rows_are_ridge_problems(steps):
-    counts, width = [3, 0, 4, 9, 530], 5
+def test_rows_are_ridge_problems(steps, shifted, mean):
+    counts, width = [3, 0, 1, 4, 9, 530], 5
     starts, columns, values, regressors, offsets = ratings_problem(counts, width)
-    diagonals = np.abs(drawn(3, width, seed=4)) * np.array([[0.3], [0.1], [0.2]])
+    offsets *= shifted
+    diagonals = np.abs(drawn(4, width, seed=4)) * np.array([[0.3], [0.1], [0.2], [1.0]])
+    diagonals[0] *= not mean  # where a is not zero a row needs its own squares
+    diagonals = diagonals[: 4 if mean else 3]
     begun = drawn(len(counts), width, seed=5)
     solution = begun.copy()
     penalized, plain = solve_rows(starts, columns, values, regressors, offsets, solution, diagonals, steps)
@@ -376,7 +381,7 @@ def test_rows_are_ridge_problems(steps):
             np.testing.assert_allclose(solution[row], best, rtol=1e-8, atol=1e-9)
         else:
             # one step of preconditioned steepest descent
-            weight = 1 / ((R**2).sum(0) + D)
+            weight = 1 / ((count * diagonals[3] if mean else (R**2).sum(0)) + D)
             residual = R.T @ (y - R @ begun[row]) - D * begun[row]
             step = weight * residual
             size = step @ residual / (step @ (R.T @ (R @ step)) + (D * step**2).sum())

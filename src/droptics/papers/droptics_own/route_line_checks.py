@@ -414,12 +414,14 @@ def _tables(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     strengths = Strengths(3, empirical=0.2, expected=0.7, weighted=0.05, ridge=0.4, bias=1.5, smoothing=0.25)
     level = tensor([1.0, 2.0, 3.0, 9.0]).numpy()
-    into = strengths.diagonals(level, 4.0, np.zeros((3, 8)))
+    into = strengths.diagonals(level, 4.0, 1.0, np.zeros((4, 8)))
     found.append(compare(into[0], "==", [scale * v for v in (0.2, 0.2, 0.2, 0, 0, 0, 0, 0)], "by squares"))
     own = [0.7 * 0.75 * v + 0.05 for v in (1, 2, 3)]
     found.append(compare(into[1], "==", [scale * v for v in (*own, 0, 0, 0, 0, 0)], "by ratings"))
     more = [0.7 * 0.25 * 4 * v + 0.4 for v in (1, 2, 3)]
     found.append(compare(into[2], "==", [scale * v for v in (*more, 1.5, 0, 0, 0, 0)], "by rows"))
+    last = Strengths(3, expected=0.7, bias=1.5).diagonals(level, 4.0, np.arange(8.0), np.zeros((4, 8)))[3]
+    found.append(compare(last, "==", [scale * v for v in (0, 1, 2, 1, 4, 5, 6, 7)], "mean squares"))
     plain, weighted = tensor([1.0, 2.0, 3.0]).numpy(), tensor([4.0, 5.0, 6.0]).numpy()
     found.append(
         compare(strengths.level(plain, weighted, 10.0, 5), "==", scale * (0.075 * weighted + 0.05 * plain), "level")
