@@ -253,7 +253,7 @@ def _piece(  # type: ignore[no-untyped-def]
     tl.store(squares_at + place, value)
 
 
-def _solve(  # type: ignore[no-untyped-def]
+def _solve(  # type: ignore[no-untyped-def]  # parameters: Triton takes no structs, see gpu/triton.py
     columns_at, values_at, fixed_at, halves_at, units_at,
     starts_at, firsts_at, parts_at, squares_at, diagonals_at, free_at, order_at, reached_at,
     COLUMNS: tl.constexpr, A: tl.constexpr, B: tl.constexpr, BIAS: tl.constexpr, STEPS: tl.constexpr,
