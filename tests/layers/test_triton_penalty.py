@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -127,6 +128,26 @@ def test_programs_take_several_rows_each_and_leave_the_counters_at_zero(monkeypa
     torch.testing.assert_close(first[1].double(), exact.mean(), rtol=level, atol=0.0)
     for one, other in zip(triton_penalty.penalties(*given, 0.5), first, strict=True):
         assert torch.equal(one, other)
+
+
+def test_streams_and_recordings_have_counters_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    zeros, device, now = torch.zeros, torch.device("cuda", 99), SimpleNamespace(stream=7, recording=False)
+    monkeypatch.setattr(triton_penalty, "_spare", {})
+    monkeypatch.setattr(triton_penalty, "_STOCK", 2)
+    monkeypatch.setattr(torch, "zeros", lambda *shape, dtype, device: zeros(*shape, dtype=dtype))
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: now.recording)
+    monkeypatch.setattr(
+        torch.cuda, "current_stream", lambda _: SimpleNamespace(cuda_stream=now.stream, synchronize=lambda: None)
+    )
+
+    def turns(stream: int, recording: bool = False) -> Tensor:
+        now.stream, now.recording = stream, recording
+        return triton_penalty._turns(device)
+
+    own = [turns(7), turns(8), *[turns(7, recording=True) for _ in range(4)], turns(9)]  # two of the four from stock
+    assert len({counters.data_ptr() for counters in own}) == len(own)
+    assert all(counters.tolist() == [0, 0] for counters in own)
+    assert [turns(stream) is own[place] for stream, place in ((7, 0), (8, 1), (9, -1))] == [True] * 3
 
 
 def test_on_a_cpu_and_in_float64_the_formula_stays() -> None:
@@ -271,6 +292,43 @@ def test_streams_and_recordings_at_the_same_time_have_the_same_bits() -> None:
     for number, result in found:
         for one, other in zip(result, wanted[number], strict=True):
             assert torch.equal(one, other)
+
+
+@needs_gpu
+def test_a_hundred_steps_on_two_streams_at_once_have_the_same_bits() -> None:
+    sizes, kinds = [(128, 2048, 1000), (20_000, 130, 70)], (HALF, FULL)
+    given, slope = [problem(size, kinds) for size in sizes], torch.ones((), device=PLACE)
+
+    def step(values: tuple[Tensor, Tensor]) -> list[Tensor]:
+        each, mean = triton_penalty.penalties(*values, 0.5)
+        return [each.detach(), mean.detach(), *torch.autograd.grad(mean, values, slope)]
+
+    wanted = [step(values) for values in given]
+    for size, values, found in zip(sizes, given, wanted, strict=True):
+        exact = wide(*values)
+        rows = formula(*exact, 0.5)
+        level = (sum(size) + 10) * EPS
+        for one, other in zip(found, [rows, rows.mean(), *torch.autograd.grad(rows.mean(), exact)], strict=True):
+            rounded = level + (torch.finfo(one.dtype).eps if one.dtype != FULL else 0.0)
+            torch.testing.assert_close(one.double(), other.detach(), rtol=rounded, atol=0.0)
+    streams = [torch.cuda.Stream() for _ in given]
+
+    def steps() -> list[tuple[int, list[Tensor]]]:
+        torch.cuda.synchronize()
+        torch.cuda._sleep(500_000_000)  # a quarter of a second in which both queues fill: the host is slower than they
+        results = []
+        for stream in streams:
+            stream.wait_stream(torch.cuda.current_stream())
+        for _ in range(100):
+            for number, stream in enumerate(streams):
+                with torch.cuda.stream(stream):
+                    results.append((number, step(given[number])))
+        torch.cuda.synchronize()
+        return results
+
+    steps()  # takes the memory, for which streams may wait
+    for number, result in steps():
+        assert all(torch.equal(one, other) for one, other in zip(result, wanted[number], strict=True))
 
 
 @needs_gpu
