@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import scipy.optimize
 from hypothesis import settings
 
 # A change is judged by the examples that judged the one before it; `--hypothesis-profile=default` draws others.
@@ -22,8 +25,26 @@ TESTS = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--shuffle SEED` runs the tests in an order drawn by that seed, the same in every process."""
+    """`--shuffle SEED` runs the tests in an order drawn by that seed, the same in every process.
+
+    `--nudge` moves the starts of SciPy's descents by their last digits. Where a descent ends in a flat valley after so
+    many steps, this changes what it finds more than another processor's products do.
+    """
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in an order drawn by this seed")
+    parser.addoption("--nudge", action="store_true", help="move starts of descents by their last digits")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Replace SciPy's descent before anything imports it."""
+    if config.getoption("--nudge"):
+        minimize = scipy.optimize.minimize
+
+        def nudged(fun: Any, x0: Any, *args: Any, **kwargs: Any) -> Any:
+            start = np.asarray(x0, dtype=float)
+            noise = np.random.default_rng(start.size).standard_normal(start.shape)
+            return minimize(fun, start * (1 + 1e-13 * noise), *args, **kwargs)
+
+        scipy.optimize.minimize = nudged
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
