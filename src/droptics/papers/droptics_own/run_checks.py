@@ -162,12 +162,13 @@ def guarded_runs(scale: float) -> list[Comparison]:
 
 
 class _Torn:
-    """A schedule that breaks off once."""
+    """A schedule that breaks off once, and knows which steps were asked for."""
 
     def __init__(self, at: int) -> None:
-        self.at = at
+        self.at, self.asked = at, list[int]()
 
     def __call__(self, step: int) -> float:
+        self.asked.append(step)
         if step == self.at:
             self.at = -1
             raise InterruptedError
@@ -228,7 +229,9 @@ def resumed_runs(scale: float) -> list[Comparison]:
             with contextlib.suppress(InterruptedError):
                 train(model, known, objective, schedule=torn, checkpoint=where, **options)
             found.append(compare(float(path.exists()), "==", 1.0, f"a checkpoint, {name}"))
+            torn.asked.clear()
             rest = train(model, known, objective, schedule=torn, checkpoint=where, **options)
+            found.append(compare(float(1 in torn.asked), "==", 0.0, f"early steps are not taken again, {name}"))
             for number, (one, other) in enumerate(zip(rest.model.tensors, whole.model.tensors, strict=True)):
                 found.append(compare(one, "==", scale * other, f"tensor {number}, {name}"))
             for key in whole.history:
