@@ -388,6 +388,21 @@ def tied_optimum(
     return found
 
 
+def squared_norm_minimum(factor: float) -> list[Comparison]:
+    """Least values of the tied problem and of ||M - U U^T||^2 + factor (lam/r) ||U||_F^4, both by descent."""
+    found = []
+    for matrix, lam, width in TIED_CASES:
+        M = tensor(matrix)
+
+        def objective(U: Tensor, M: Tensor = M, strength: float = factor * lam / width) -> Tensor:
+            return (M - U @ U.mT).square().sum() + strength * U.square().sum().square()
+
+        least, _ = descend(objective, [(len(matrix), width)], starts=2, seed=len(matrix))
+        best, _ = _best_tied(matrix, lam, width)
+        found.append(compare(least, "==", best, f"least values for M={matrix}", precision=1e-7))
+    return found
+
+
 def low_rank(share: float) -> list[Comparison]:
     """Singular values of the map that descent ends at: those up to alpha are gone, alpha <= share (lam / r) ||M||_*.
 

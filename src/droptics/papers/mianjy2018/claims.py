@@ -43,6 +43,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=lambda: [
             *checks.penalty_identity(checks.isotropic, True),
             *checks.penalty_identity(checks.library, True),
+            *checks.factorization(lambda drop: drop / (1 - drop)),
         ],
         control=partial(checks.penalty_identity, checks.isotropic, False),
         objects=("data.Moments", "penalties.penalty"),
@@ -206,8 +207,8 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-rem2.5",
         f"{SOURCE}, Remark 2.5",
         "The tied problem has the same minimum as ||M-UU^T||^2 + (lam/r) ||U||_F^4.",
-        check=partial(checks.tied_optimum, _shrink, checks.PSD_CASES),
-        control=partial(checks.tied_optimum, lambda s, lam, width: shrink(s, 2 * lam, width), checks.PSD_CASES),
+        check=lambda: [*checks.tied_optimum(_shrink), *checks.squared_norm_minimum(1.0)],
+        control=partial(checks.squared_norm_minimum, 1.05),
         objects=("linalg.shrink",),
     ),
     Claim(

@@ -95,7 +95,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-sec6-corrected",
         f"{SOURCE}, Section 6, corrected",
-        "The variance of the importance scores may rise at first and goes to zero at the end, for lam > 0.",
+        "From weights in general position the variance of the importance scores may rise at first and goes to zero at "
+        "the end, for lam > 0.",
         check=partial(proof_checks.rises_and_vanishes, proof_checks.products),
         control=partial(proof_checks.rises_and_vanishes, lambda u, v: u),
         objects=("training.train", "training.Penalized"),
