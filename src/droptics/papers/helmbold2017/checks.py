@@ -309,7 +309,7 @@ def mean_output_by_count(model: ReLUNet, drop: float = 0.5) -> Tensor:
 def mean_by_count(power: float) -> list[Comparison]:
     """Definition 13: over a binomial number of kept inputs psi averages to the mean output, by all masks.
 
-    Psi of gadgets, at rate 1/2, is 0 at 0 and 1/(1 + K/n)^power at all other numbers of inputs: not convex.
+    Psi of gadgets is 0 at 0 and 1/((1 + qK/(pn)) (1 + q/(pn))^(d-2))^power at all other numbers of inputs: not convex.
     """
     found = []
     for seed, sizes, drop in ((1, (4, 3, 1), 0.3), (2, (3, 2, 2, 1), 0.6)):
@@ -320,10 +320,11 @@ def mean_by_count(power: float) -> list[Comparison]:
         one = torch.ones(1, K, dtype=torch.float64)
         low, high = (by_masks(model, Sample(one, tensor([[target]])), drop) for target in (-0.5, 0.5))
         found.append(compare(2 * (chances @ psi), "==", low - high, f"mean output, sizes {sizes}"))
-    for K, n in ((4, 4), (3, 6)):
-        psi = mean_output_by_count(networks.gadget_network(K, n, 2))
+    for K, n, depth, drop in ((4, 4, 2, 0.5), (3, 6, 2, 0.5), (2, 4, 3, 0.3)):
+        psi, odds = mean_output_by_count(networks.gadget_network(K, n, depth, drop), drop), drop / (1 - drop)
+        best = ((1 + odds * K / n) * (1 + odds / n) ** (depth - 2)) ** -power
         found.append(compare(psi[0], "==", 0.0, f"gadgets without inputs, K={K} n={n}"))
-        found.append(compare(psi[1:], "==", (1 + K / n) ** -power, f"gadgets, K={K} n={n}"))
+        found.append(compare(psi[1:], "==", best, f"gadgets, K={K} n={n}"))
         found.append(compare(psi[2] - 2 * psi[1] + psi[0], "<", 0.0, f"second difference of gadgets, K={K} n={n}"))
     return found
 

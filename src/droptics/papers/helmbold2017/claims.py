@@ -135,7 +135,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-def13",
         f"{SOURCE}, Definition 13",
-        "psi(l) is the mean dropout output given l kept inputs; that of the gadget network is not convex.",
+        "psi(l) is the mean dropout output on (1, ..., 1) given l kept inputs; that of the gadget network is not "
+        "convex for K >= 2.",
         check=partial(checks.mean_by_count, 1.0),
         control=partial(checks.mean_by_count, 0.8),
         objects=("models.ReLUNet",),
@@ -160,7 +161,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem15-corrected",
         f"{SOURCE}, Lemma 15, corrected",
-        "Pr(Bin(n,1/2) < n/2 - sqrt(n)/4) >= 1/4 for every n <= 3000 except 5, 7, 16, 18.",
+        "Pr(Bin(n,1/2) < n/2 - sqrt(n)/4) >= 1/4 for every n from 1 to 3000 except 5, 7, 16, 18.",
         check=partial(negative_checks.binomial_tail, ALL_BUT_FOUR, (5, 7, 16, 18)),
         control=partial(negative_checks.binomial_tail, (*ALL_BUT_FOUR, 18), (5, 7, 16)),
     ),
@@ -216,7 +217,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm18",
         f"{SOURCE}, Theorem 18 (b)",
-        "On P_{x,y} the equal-weights network has risk 0 and criterion at least y^2/(K+1).",
+        "On P_{x,y}, x = (1, ..., 1), y >= 0, the equal-weights network has risk 0 and, at p = 1/2, criterion at least "
+        "y^2/(K+1).",
         check=lambda: [*checks.growth(lambda K: 1 / (K + 1)), *checks.growth(lambda K: 1 / K)],
         control=partial(checks.growth, lambda K: 1.1 / K),
         objects=("penalties.criterion",),

@@ -89,7 +89,10 @@ def hinges(shift: Callable[[Tensor, Tensor], Tensor]) -> list[Comparison]:
 
 
 def swapped(sign: float) -> list[Comparison]:
-    """Lemma 24: a node that fires on 0 only, turned around: negate v and w, drop its bias, add w h(0) to the output."""
+    """Lemma 24: a node that fires on 0 only, turned around: negate v and w, drop its bias, add w h(0) to the output.
+
+    Any network after Lemmas 22 and 23, which shorten v to the difference of the two values, is turned where it falls.
+    """
     x, zero, found = tensor(INPUT), torch.zeros(3, dtype=torch.float64), []
     for rows in (-0.4 * x[None], normal(1, 4, 3), normal(2, 4, 3)):
         V = rows * torch.where(rows @ x > 0, -1.0, 1.0)[:, None]
@@ -99,6 +102,13 @@ def swapped(sign: float) -> list[Comparison]:
         found += [compare(output(other, at), "==", output(net, at), "output") for at in (x, zero)]
         found.append(compare(hidden(other, zero), "==", 0.0, "the nodes at 0"))
         found.append(compare(squares(other), "==", squares(net), "sum of squares"))
+        net = rows, 2 * normal(4, len(V)), w, b
+        rise = hidden(net, x) - hidden(net, zero)
+        shortened = (rise.abs() / (rows @ x))[:, None] * rows
+        other = (shortened, 0 * w, torch.where(rise < 0, sign, 1.0) * w, b + (w * hidden(net, zero)).sum())
+        found += [compare(output(other, at), "==", output(net, at), "output of any network") for at in (x, zero)]
+        found.append(compare(hidden(other, zero), "==", 0.0, "any nodes at 0"))
+        found.append(compare(squares(other), "<=", squares(net), "sum of squares of any network"))
     return found
 
 

@@ -90,7 +90,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem24",
         f"{SOURCE}, Lemma 24",
-        "Every hidden node may be taken to be zero at 0: turn it around and negate its output weight.",
+        "Every hidden node of a minimizer of J_2 may be taken to be zero at 0: one that is not, after Lemmas 22 and "
+        "23, is turned around and its output weight negated.",
         check=partial(decay_checks.swapped, -1.0),
         control=partial(decay_checks.swapped, 1.0),
     ),
