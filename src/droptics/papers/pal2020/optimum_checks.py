@@ -28,7 +28,10 @@ def block_norms(model: TwoLayerLinear, block: int) -> Tensor:
 
 
 def balanced(stretch: float) -> list[Comparison]:
-    """At an optimum every block product has norm ||A*||_(r) / k, A* = U V^T X; with `stretch` on a block it has not."""
+    """At an optimum every block product has norm ||A*||_(r) / k, A* = U V^T X; with `stretch` on a block it has not.
+
+    The slopes of the criterion, the penalty block by block, vanish there.
+    """
     found = []
     for seed, block, blocks, drop in ((1, 2, 1, 0.5), (2, 2, 4, 0.4), (3, 1, 3, 0.3), (4, 3, 3, 0.6)):
         data, masks = moments(seed, 3, 4), Block(drop, block * blocks, block)
@@ -39,6 +42,11 @@ def balanced(stretch: float) -> list[Comparison]:
         seen = TwoLayerLinear(U, X.mT @ model.V)
         common = k_support(torch.linalg.svdvals(seen.matrix()), block) / blocks
         found.append(compare(block_norms(seen, block), "==", common, f"block norms, r={block}", precision=1e-7))
+        free = [part.clone().requires_grad_() for part in (U, model.V)]
+        W = free[0] @ free[1].mT
+        added = drop / (1 - drop) * block_norms(TwoLayerLinear(free[0], X.mT @ free[1]), block).square().sum()
+        slopes = torch.autograd.grad(((W @ data.xx - 2 * data.yx) * W).sum() + added, free)
+        found.append(compare(torch.cat(slopes), "==", 0.0, f"slopes, r={block}", precision=1e-6))
     return found
 
 

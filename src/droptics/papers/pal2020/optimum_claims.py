@@ -49,8 +49,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-def2.4",
         f"{SOURCE}, Definition 2.4",
-        "Balanced: all ||U_i V_i^T X||_F are equal, U_i and V_i the blocks of r columns; at an optimum they are "
-        "||A*||_(r)/k.",
+        "Balanced: all ||U_i V_i^T X||_F are equal, U_i and V_i the blocks of r columns; at an optimum that attains "
+        "the envelope, as one over (U, V, d) does, they are ||A*||_(r)/k.",
         check=partial(optimum_checks.balanced, 1.0),
         control=partial(optimum_checks.balanced, 1.01),
         objects=("optima.optimum", "norms.k_support"),
