@@ -321,7 +321,7 @@ def rotation_only(balanced: bool) -> list[Comparison]:
         angle = math.pi * step / 400
         Q = tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
         values.append(float(expected_regularizer(U @ Q, V @ Q, torch.outer(p, q))))
-    return [compare(min(values), "==", theta, "best rotation of the given pair", precision=1e-3)]
+    return [compare(min(values), "==", theta, "best rotation of the given pair", precision=1e-4)]
 
 
 def bernstein() -> list[Comparison]:

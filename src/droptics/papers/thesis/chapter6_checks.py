@@ -360,10 +360,16 @@ def attack_bound(beta_factor: float, share: float) -> list[Comparison]:
     cases += [(0.6, 0.5, 5, 0.4, 9.0, 0.5, 300), (1.0, 1.2, 1, 2.0, 3.0, 1.0, 300), (0.9, 0.3, 8, 0.5, 20.0, 1.0, 100)]
     for seed, (alpha, nu, m, kappa, size, part, T) in enumerate(cases):
         W, a = normal(seed, m, 2), kappa * torch.sign(normal(seed + 1, m))
-        net, X, y = LeakyNet(size * W / W.norm(), a, alpha), normal(seed + 2, 60, 2), torch.sign(normal(seed + 3, 60))
+        W = size * W / W.norm()
+        net, X, y = LeakyNet(W, a, alpha), normal(seed + 2, 60, 2), torch.sign(normal(seed + 3, 60))
         ball = torch.cat([nu * r * ring for r in (0.25, 0.5, 0.75, 1.0)])
         least = (y[:, None] * net((X[:, None] + ball).reshape(-1, 2)).reshape(60, -1)).min(1).values
         eta = part / (kappa**2 * m * size**2)
+        found.append(compare(net(X), "==", scores(W, a, X, alpha), f"outputs, m={m}"))
+        for times in (1, 40):  # steps that stay inside the ball, and some that do not
+            few = reflected_pgd(net, X[:3], y[:3], nu, times * eta, 4)
+            written = [_attacked(net, one, sign, nu, times * eta, 4)[0] for one, sign in zip(X[:3], y[:3], strict=True)]
+            found.append(compare(few, "==", torch.stack(written), f"four steps of {times} eta, m={m}"))
         reached = y * net(reflected_pgd(net, X, y, nu, eta, T))
         right = 2 * torch.sigmoid(-reached) + 4 * nu**2 / (eta * T)
         effective = least <= -beta_factor * nu * (1 - alpha) * kappa * math.sqrt(m) * size

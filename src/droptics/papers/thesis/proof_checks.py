@@ -242,7 +242,8 @@ def reflected_slope(constant: float) -> list[Comparison]:
     Above 20 softplus is linear in torch, right to 1e-9.
     """
     z = torch.linspace(-30, 20, 501, dtype=torch.float64).requires_grad_()
-    value = Reflected(Logistic())(z[:, None], torch.ones(len(z)))
+    labels = torch.where(torch.arange(len(z)) % 2 > 0, 1.0, -1.0)
+    value = Reflected(Logistic())((labels * z)[:, None], labels)
     (slope,) = torch.autograd.grad(value.sum(), z)
     value, z = value.detach(), z.detach()
     return [
