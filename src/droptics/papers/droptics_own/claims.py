@@ -83,11 +83,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-optimal-factors",
         "droptics, converse of mianjy2018-thm3.4",
-        "The optimal factors are exactly one optimal pair, rotated, equalized again, and rescaled by nodes.",
+        "At one rate above zero, with inputs of full rank and one optimal map, the optimal factors are exactly one "
+        "optimal pair, rotated, equalized again, and rescaled by nodes.",
         check=partial(factor_checks.all_factors, True),
         control=partial(factor_checks.all_factors, False),
         objects=("optima.optimal_factors",),
-        note=PROVED + " Checked: every such pair is optimal, and the pairs that descent finds are such.",
+        note=PROVED + " Checked: every such pair is optimal, also on singular inputs, where V is free off their range, "
+        "and the pairs that descent finds are such.",
     ),
     Claim(
         "droptics-unequal-rates",

@@ -118,7 +118,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "training-in-full",
         "Exact gradients of every linear family, alone and in batches, and steps along them, attacks that training "
-        "doubts, runs that leave, entries of every run, modules with their penalty and the lines of checkpoints.",
+        "doubts, runs that leave, entries of every run, modules with their penalty and the lines of checkpoints are "
+        "those of their plain forms.",
         pair(training_line_checks.training_in_full),
         ("training.train", "training.Penalized", "training.Adversarial", "training.Free", "training.Plain"),
         f"{ENUMERATED} By autograd on the same points.",
