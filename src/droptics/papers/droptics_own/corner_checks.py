@@ -27,6 +27,7 @@ from droptics.models import Connections, DeepLinear, Factorization, ReLUNet, Two
 from droptics.norms import k_support
 from droptics.optima import certify, optimum_of_map
 from droptics.papers.droptics_own.audit_checks import every_coin
+from droptics.papers.droptics_own.shrunk_checks import _least
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import moments, normal, sample, tensor, uniform
@@ -275,6 +276,14 @@ def single_precision(scale: float) -> list[Comparison]:
         objective = risk(high, known.to(dtype=torch.float64)) + whole
         found.append(compare(proof.objective, "==", scale * objective, f"objective of a certificate, {name}"))
         found.append(compare(proof.gap, "==", proof.objective - proof.bound, f"gap, {name}"))
+        if model is two and law.drop.unique().numel() == 1:
+            wide_data = known.to(dtype=torch.float64)
+            second = wide_data if isinstance(wide_data, Moments) else Moments.of_sample(wide_data)
+            values = torch.linalg.svdvals(second.yx @ torch.linalg.inv(torch.linalg.cholesky(second.xx)).mT)
+            least = second.yy.trace() - values.square().sum() + _least(values, 0.3 / 0.7, 3)[1]
+            # lowered by what single moments may be off
+            found.append(compare(proof.bound, "==", scale * least, f"bound, {name}", precision=1e-4))
+            found.append(compare(proof.bound, "<=", scale * least, f"bound from below, {name}"))
         found.append(compare(proof.relative_gap, "==", scale * proof.gap / proof.bound, f"relative gap, {name}"))
         found.append(compare(float(proof.reason is not None), "==", 1.0, f"a reason, {name}"))
     cells = Connections(normal(7, 2, 3), normal(8, 4, 3))

@@ -216,6 +216,7 @@ def searched_optima(scale: float) -> list[Comparison]:
     least, _ = descend(value, [(2, 3), (3, 3)], starts=2)
     best = optimum(TwoLayerLinear, population, correlated)
     found.append(compare(best.objective, "==", least, "correlated masks", precision=1e-6))
+    found.append(compare(value(*best.model.tensors), "==", least, "their network", precision=1e-6))
     found.append(compare(best.bound, "<=", least, "their bound"))
     rows, columns = torch.tensor([0, 1, 2, 2, 0, 1]), torch.tensor([0, 1, 0, 1, 1, 0])
     values, law = normal(3, 6), Bernoulli(0.3, 2)
@@ -229,6 +230,7 @@ def searched_optima(scale: float) -> list[Comparison]:
     told = optimum(Factorization, entries, law)
     found.append(compare(told.objective, ">=", least - 1e-7, "entries: no lower than a search"))
     found.append(compare(told.objective, "==", least, "entries", precision=1e-5))
+    found.append(compare(of_entries(*told.model.tensors), "==", least, "entries: the factors", precision=1e-5))
     found.append(compare(told.bound, "<=", least + 1e-7, "entries: bound"))
     return found
 

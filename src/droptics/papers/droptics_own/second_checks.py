@@ -34,14 +34,23 @@ def passed_by(scale: float) -> list[Comparison]:
     """Margins with a rate, examples that a bound needs, weighed heads, nested layers, users with one item."""
     found: list[Comparison] = []
     points = tensor([[2.0, 1.0], [1.0, 3.0], [3.0, -0.5]])
-    signs = tensor([1.0, 1.0, 1.0])
-    data = Sample(points, signs)
+    signs = tensor([1.0, -1.0, 1.0])
+    data = Sample(signs[:, None] * points, signs)
     told = linear_margin(data)
     ways = torch.linspace(-math.pi, math.pi, 200_001).double()
     rows = points / points.norm(dim=1, keepdim=True)
     best = (torch.stack([ways.cos(), ways.sin()], 1) @ rows.mT).amin(1).amax()
     found.append(compare(told, "==", scale * best, "margin of three points", precision=1e-4))
-    plain, dropped = (gate_margin(data, 16, rate, steps=40) for rate in (0.0, 0.4))
+    plain, dropped = (gate_margin(data, 16, rate, steps=40, seed=4) for rate in (0.0, 0.4))
+    # by duality the least mean length of the gated sums over weights of the points, here on a grid of weights
+    gates = (data.inputs @ normal(4, 16, 2).mT >= 0).double()
+    shares = torch.cartesian_prod(*[torch.arange(101).double() / 100] * 2)
+    shares = torch.cat([shares, 1 - shares.sum(1, keepdim=True)], 1)[shares.sum(1) < 1.001]
+    dual = torch.einsum("pi,ir,id->prd", shares, gates, rows).norm(dim=2).mean(1).min()
+    for name, end in (("lower", plain.lower), ("upper", plain.upper)):
+        found.append(compare(end, "==", scale * dual, f"{name} end of a margin of gates", precision=0.07, scale=dual))
+    found.append(compare(plain.lower, "<=", dual, "margins found are below", precision=0.0))
+    found.append(compare(plain.upper, ">=", dual, "and dual values above", precision=1e-3))
     found.append(compare(dropped.lower, "==", scale * 0.6 * plain.lower, "gates with a rate, from below"))
     found.append(compare(dropped.upper, "==", scale * 0.6 * plain.upper, "gates with a rate, from above"))
     upper = rademacher(alpha=0.3, norm=9.0, examples=50, retentivity=0.2)
@@ -55,12 +64,15 @@ def passed_by(scale: float) -> list[Comparison]:
     sample = Sample(normal(2, 7, 3), normal(3, 7, 2), weights=weights * 5)
     law = Bernoulli(tensor([0.1, 0.3, 0.6]), 3)
     bare = nn.Linear(3, 2, bias=False).double()
-    head = optimal_head(LastLayer.of(bare), sample, law).model
+    best_head = optimal_head(LastLayer.of(bare), sample, law)
+    head = best_head.model
     assert isinstance(head, LastLayer)
     system = (sample.inputs * weights[:, None]).mT @ sample.inputs
     system = system + torch.diag(law.drop / (1 - law.drop) * system.diagonal())
     wanted = torch.linalg.solve(system, (sample.inputs * weights[:, None]).mT @ sample.targets).mT
     found.append(compare(head.head.weight, "==", scale * wanted, "the head of weighed examples"))
+    value = weights @ sample.targets.square().sum(1) - (wanted @ system * wanted).sum()
+    found.append(compare(best_head.objective, "==", scale * value, "its value"))
     inner = linear_head(4, 3, 2)
     nested = nn.Sequential(nn.Sequential(ExplicitDropout(0.3, inner, Squared()), inner)).train()
     nested(sample.inputs)

@@ -222,13 +222,15 @@ def derivatives_of_losses(scale: float) -> list[Comparison]:
         for form, told in (("own", loss.curvatures), ("any", partial(Loss.curvatures, loss))):
             curved = told(points, targets, along)
             found.append(compare(curved, "==", scale * torch.stack(rows), f"curvatures, {name}, {form}"))
-    # softmax of far outputs moves by two, a logit by one, when every output moves by one
-    far = tensor([[50.0, -50.0, -50.0]])
-    labels = torch.tensor([1])
-    rise = CrossEntropy()(far + tensor([1.0, -1.0, 1.0]), labels) - CrossEntropy()(far, labels)
-    found.append(compare(CrossEntropy().slope, "==", scale * rise, "largest slope of cross-entropy"))
-    apart = Logistic()(tensor([[-51.0]]), tensor([1.0])) - Logistic()(tensor([[-50.0]]), tensor([1.0]))
-    found.append(compare(Logistic().slope, "==", apart, "largest slope of the logistic loss"))
+    # the most by which a loss moves when every output moves by one is the sum of absolute slopes, largest far away
+    wide = torch.cat([20 * normal(4, 40, 3), tensor([[50.0, -50.0, -50.0]])])
+    for name, points, targets, told in (
+        ("cross-entropy", wide, (torch.arange(41) + 2) % 3, CrossEntropy().slope),
+        ("logistic", wide[:, :1], torch.where(torch.arange(41) % 2 > 0, 1.0, -1.0).double(), Logistic().slope),
+    ):
+        slopes = torch.func.grad(lambda z, name=name, targets=targets: _losses(name, z, targets).sum())(points)
+        found.append(compare(told, "==", scale * slopes.abs().sum(1).max(), f"largest slope, {name}"))
+    found.append(compare(float(Squared().slope is None), "==", 1.0, "squares have none"))
     return found
 
 

@@ -24,6 +24,7 @@ from droptics.attacks.threat import Threat
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy
 from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import uniform
 
 RADII = {"linf": 0.08, "l2": 0.22, "l1": 0.5}
@@ -163,6 +164,12 @@ def whole_searches(scale: float) -> list[Comparison]:
     return [*_fixed(scale), *_adaptive(scale), *_ordered(scale), *_left(scale)]
 
 
+def _settings(method: Any) -> tuple[str, str, int, int]:
+    """What the loops take from a method, as it was asked for."""
+    loss = method.loss
+    return type(loss).__name__, getattr(loss, "target", ""), getattr(loss, "candidates", 0), method.steps
+
+
 def _fixed(scale: float) -> list[Comparison]:
     """Steps of given sizes, whether it is asked who is left after every step, at times, or at the end."""
     found: list[Comparison] = []
@@ -174,6 +181,15 @@ def _fixed(scale: float) -> list[Comparison]:
         Pgd(Reflected(CrossEntropy(), "every", 2), steps=4, step=0.02),
         Pgd(steps=5, step=0.05, gradient="raw"),
     ]
+    wanted_settings = [
+        ("CrossEntropy", "", 0, 7, None, "fooled", "steepest"),
+        ("CrossEntropy", "", 0, 7, 0.02, "never", "steepest"),
+        ("Margin", "nearest", 9, 9, 0.015, "fooled", "steepest"),
+        ("Reflected", "every", 2, 4, 0.02, "fooled", "steepest"),
+        ("CrossEntropy", "", 0, 5, 0.05, "fooled", "raw"),
+    ]
+    told_settings = [(*_settings(one), one.step, one.stop, one.gradient) for one in methods]
+    found.append(same(told_settings, wanted_settings, "settings of fixed steps"))
     for norm in ("linf", "l2"):
         region = Threat(norm, RADII[norm], (0, 1)).around(inputs)
         for method in methods if scale == 1 else methods[:1]:
@@ -322,6 +338,10 @@ def _adaptive(scale: float) -> list[Comparison]:
         ("l1", Apgd(Dlr("every", 2), steps=18)),
         ("l2", Apgd(Margin(), steps=14)),
     ]
+    told_settings = [_settings(method) for _, method in methods]
+    wanted_settings = [("CrossEntropy", "", 0, 20), ("Margin", "every", 2, 20), ("Dlr", "every", 2, 18)]
+    wanted_settings.append(("Margin", "nearest", 9, 14))
+    found.append(same(told_settings, wanted_settings, "settings of adaptive steps"))
     for norm, method in methods if scale == 1 else methods[:1]:
         threat = Threat(norm, RADII[norm], (0, 1))
         wanted, gradients = _adapting(net, inputs, labels, threat, method)
