@@ -221,7 +221,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor1-corrected",
         f"{SOURCE}, Corollary 1, corrected",
-        "With one output Theta(w) = nu w C w^T, W* = Cyx C^-1 / (1 + nu), and an optimal network is equalized.",
+        "With one output Theta(w) = nu w C w^T, W* = Cyx C^-1 / (1 + nu), and at a rate above zero an optimal network "
+        "is equalized.",
         check=partial(
             optimum_checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)
         ),
