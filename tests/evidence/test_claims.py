@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import droptics
 from droptics import papers
 from droptics.cli.verify import verify_command
-from droptics.evidence.claims import REFUTED, Claim, Comparison, Erratum, Relation, compare, decide, select
+from droptics.evidence.claims import REFUTED, Claim, Comparison, Erratum, Relation, compare, decide, nearest, select
 from droptics.evidence.engines import Done
 from droptics.evidence.pages import check_place, claims_page, errata_page, shown_output, write_pages
 from droptics.papers import PAPERS, claims, figures, verify
@@ -368,6 +368,15 @@ def test_selection():
         select(claims(), ["pal2020-thm41"])
     with pytest.raises(ValueError, match="paper must be one of"):
         select(claims(), None, "nobody")
+
+
+def test_hints_name_up_to_three_names_the_nearest_first():
+    known = ["thesis-thm1", "thesis-thm2", "thesis-thm3", "thesis-thm4", "other"]
+    assert nearest("thesis-thm4", known[:3]).count(" or ") == 2
+    assert nearest("thesis-thm2x", known).startswith("did you mean thesis-thm2 or thesis-thm")
+    assert nearest("thesis-thm2x", known).count("thesis-thm") == 3
+    assert nearest("othr", known) == "did you mean other?"
+    assert nearest("zzz", known) == "there are 5, such as thesis-thm1"
 
 
 def test_a_statement_that_is_printed_twice_runs_once(monkeypatch):
