@@ -135,6 +135,16 @@ def test_beaten_is_mistaken_except_for_ties(rows: list[list[float]]) -> None:
         assert bool(sure[odd].all())
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_slack_is_a_share_of_the_largest_output(scale: float) -> None:
+    """Outputs in other units are beaten alike: above by less than the slack is no mistake, by more is one."""
+    rows = torch.tensor([[0.98, 1.0, -0.5], [0.97, 1.0, -0.5], [0.97, 1.0, -2.0], [0.9, 1.0, -2.0]]).double() * scale
+    right = torch.zeros(4, dtype=torch.int64)
+    assert beaten(rows, right, 0.025).tolist() == [False, True, False, True]
+    assert beaten(rows, right).tolist() == [True] * 4
+    assert beaten(rows, right + 1, 0.025).tolist() == [False] * 4
+
+
 @pytest.mark.parametrize("odd", ODD)
 def test_a_score_that_is_not_finite_predicts_nothing(odd: float) -> None:
     outputs = torch.tensor([[odd], [2.0], [-2.0]])

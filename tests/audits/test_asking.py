@@ -13,6 +13,7 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 from droptics.audits import audit
 from droptics.audits.batches import batches
+from droptics.audits.criteria import Labels
 from droptics.losses import Squared
 
 CPU = torch.device("cpu")
@@ -130,6 +131,19 @@ def test_token_labels_count_as_in_the_models_own_loss(causal, loss):
     split = [{name: value[part] for name, value in data.items()} for part in (slice(0, 5), slice(5, 12))]
     for form in ([data], split):
         close(audit(network, form, loss, draws=2, rates=()).clean_loss, own)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_named_loss_stays_where_the_models_own_is_another(causal):
+    """Labels that are not shifted for a causal model, and the other way round; smoothed ones for either."""
+    network, data = seeded(Language(causal)).double().eval(), sentences()
+    with torch.no_grad():
+        scores = network(data["input_ids"])["logits"]
+    for smoothing in (0.0, 0.2):
+        ours, theirs = (scores, data["labels"]) if causal else (scores[:, :-1], data["labels"][:, 1:])
+        wanted = functional.cross_entropy(ours.reshape(-1, WORDS), theirs.reshape(-1), label_smoothing=smoothing)
+        named = Labels(shift=not causal, smoothing=smoothing)
+        close(audit(network, [data], named, draws=2, rates=()).clean_loss, float(wanted))
 
 
 def test_a_loss_of_the_models_own_is_used_as_it_is():

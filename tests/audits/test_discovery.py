@@ -58,6 +58,21 @@ def test_results_are_copied_before_they_are_written_to():
     assert not codes & {"DR301", "DR302"}
 
 
+class Twice(Added):
+    """One path on two branches: two coins per example and pass."""
+
+    def forward(self, x):
+        return self.head(x + self.path(self.linear(x)) + self.path(x))
+
+
+def test_only_one_coin_per_example_switches_examples():
+    """Two coins of one layer are not one coin that two places share."""
+    x, y = normal(40, 6, seed=1), normal(40, 3, seed=2)
+    for network, unit in ((Added(0.3), "example"), (Twice(0.3), None)):
+        report = audit(seeded(network).double(), (x, y), draws=2, rates=(), progress=False)
+        assert [(item.site.name, item.site.rate, item.site.unit) for item in report.sites] == [("path", 0.3, unit)]
+
+
 def test_rates_are_judged_by_the_number_of_examples():
     """None of 64 examples falls at rate .05 in one pass of 27; that is no finding. Half of 200 at a nominal .1 is."""
     for rate, count in ((0.05, 64), (0.02, 16), (0.5, 6), (0.3, 200)):

@@ -1,0 +1,46 @@
+"""The model that a selection found answers for it: every option of a question reaches it."""
+
+import numpy as np
+import pytest
+
+from droptics.datasets import planted_ratings
+from droptics.recommenders import DropoutCompletionCV, UnknownIds
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    ratings = planted_ratings((40, 25, 400), rank=2, noise=0.5, seed=1)
+    return DropoutCompletionCV(widths=(2,), drops=(0.2, 0.5)).fit(ratings), ratings
+
+
+def test_recommendations_count_and_may_hold_what_was_seen(fitted):
+    model, ratings = fitted
+    user = int(ratings.users[0])
+    seen = set(ratings.items[ratings.users == user].tolist())
+    everything = len(np.unique(ratings.items))
+    assert len(model.recommend(user).items) == min(10, everything - len(seen))
+    assert len(model.recommend(user, 3).items) == 3
+    assert not seen & set(np.asarray(model.recommend(user, everything).items).tolist())
+    whole = set(np.asarray(model.recommend(user, everything, exclude_seen=False).items).tolist())
+    assert seen <= whole
+    assert len(whole) == everything
+
+
+def test_unknown_ids_are_told_refused_or_ignored_as_asked(fitted):
+    model, ratings = fitted
+    user, strange = int(ratings.users[0]), 10**9
+    with pytest.warns(UnknownIds):
+        model.predict([strange], [int(ratings.items[0])])
+    model.predict([strange], [int(ratings.items[0])], unknown="ignore")
+    with pytest.raises(ValueError, match="unknown"):
+        model.predict([strange], [int(ratings.items[0])], unknown="raise")
+    pairs = ([user, strange], [int(ratings.items[0])] * 2, [3.0, 4.0])
+    with pytest.warns(UnknownIds):
+        model.evaluate(pairs)
+    with pytest.raises(ValueError, match="unknown"):
+        model.evaluate(pairs, unknown="raise")
+    guesses = model.predict(*pairs[:2], unknown="ignore")
+    wanted = np.sqrt(np.square(guesses - pairs[2]).mean())
+    np.testing.assert_allclose(model.evaluate(pairs, unknown="ignore").rmse, wanted, rtol=1e-12)
+    known = tuple(part[:1] for part in pairs)
+    np.testing.assert_allclose(-model.score(known), abs(guesses[0] - 3.0), rtol=1e-12)
