@@ -370,6 +370,26 @@ def test_selection():
         select(claims(), None, "nobody")
 
 
+def test_a_statement_printed_elsewhere_names_the_first_place():
+    """The same check under another number; whatever else is said of it takes the place of the old."""
+    first = claims()[0]
+    again = first.printed_as("elsewhere-thm1", "page 7", statement="in other words")
+    assert (again.id, again.source, again.same_as, again.statement) == (
+        "elsewhere-thm1",
+        "page 7",
+        first.id,
+        "in other words",
+    )
+    assert (again.check, again.control) == (first.check, first.control)
+    assert again.paper == "elsewhere"
+    known = {claim.id: claim for claim in claims()}
+    twins = [claim for claim in known.values() if claim.same_as]
+    assert twins
+    for claim in twins:
+        assert claim.same_as != claim.id
+        assert claim.check is known[claim.same_as].check
+
+
 def test_hints_name_up_to_three_names_the_nearest_first():
     known = ["thesis-thm1", "thesis-thm2", "thesis-thm3", "thesis-thm4", "other"]
     assert nearest("thesis-thm4", known[:3]).count(" or ") == 2

@@ -61,6 +61,17 @@ def test_directions_that_the_data_leave_free_are_zero() -> None:
     assert np.allclose(matrix @ found, right, atol=1e-9)
 
 
+@pytest.mark.parametrize("unit", [2.0**-23, 2.0**-10])
+def test_a_pivot_below_the_rounding_of_its_sums_is_free(unit: float) -> None:
+    """Two columns that differ by less than sums in that precision know; beyond it the difference is solved for."""
+    for gap, wanted in ((unit / 4, [3.0, 0.0]), (8 * unit, [3.0 - 1 / 8, 1 / 8])):
+        system = np.zeros((tiles.padded(2),) * 2)
+        system[:2, :2] = [[1.0, 1.0], [0.0, 1.0 + gap]]
+        found = np.array([3.0, 3.0 + unit])
+        tiles.solve_upper(system, found, unit, np.empty(len(system)))
+        assert np.allclose(found, wanted, rtol=1e-4, atol=0), gap
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("width", [*WIDTHS, 16, 24, 31, 80, 96, 100])
 @pytest.mark.parametrize("ratings", [0, 1, 7, 8, 64, 65, 203, 1100])
