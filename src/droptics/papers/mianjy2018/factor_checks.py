@@ -98,6 +98,7 @@ def printed_universal(level: int, once: bool = False) -> Tensor:
 def universal_equalizer(matrix: Callable[[int], Tensor]) -> list[Comparison]:
     """Z of size 1, 2, 4, 8 is orthogonal, gives every diagonal matrix a constant diagonal and equalizes U V Z.
 
+    It is that of the recursion with one factor 2^-1/2 a level.
     diag(Z^T D Z)_i = sum_j D_j z_ji^2 is the mean of D for every D exactly where all squares are one over the size.
     The weights U = W Sigma V^T have fewer, as many and more rows than columns.
     """
@@ -106,6 +107,7 @@ def universal_equalizer(matrix: Callable[[int], Tensor]) -> list[Comparison]:
         Z = matrix(level)
         size = len(Z)
         D = normal(level, size)
+        found.append(compare(Z, "==", printed_universal(level, once=True), f"the recursion, size {size}"))
         found.append(compare(Z @ Z.mT, "==", torch.eye(size, dtype=torch.float64), f"orthogonal, size {size}"))
         found.append(compare(torch.diagonal(Z.mT @ torch.diag(D) @ Z), "==", D.mean(), f"diagonal, size {size}"))
         found.append(compare(Z.square(), "==", 1 / size, f"every diagonal, size {size}"))
