@@ -226,6 +226,8 @@ def gadget_value(power: int, cases: Sequence[tuple[int, int, int]] = CASES) -> l
             ]
             value, *others = (exact(net, data, drop) for net in nets)
             found.append(compare(value, "==", stated, label))
+            # a parabola in the output weights: its least value is halfway between equal ones
+            found.append(compare(others[0], "==", others[1], f"less and more output weight, {label}"))
             found += [compare(other, ">", stated, f"other output weights, {label}") for other in others]
             if nets[0].units <= 6:
                 found.append(compare(value, "==", by_masks(nets[0], data, drop), f"all masks, {label}"))
