@@ -18,7 +18,7 @@ from droptics.masks import Bernoulli, Product
 from droptics.models import ReLUNet
 from droptics.papers.droptics_own.moment_checks import network_masks
 from droptics.papers.droptics_own.telling import same
-from droptics.papers.instances import normal, sample, simplex
+from droptics.papers.instances import normal, sample, simplex, tensor
 from droptics.training import (
     Dropout,
     DropoutClassifier,
@@ -34,8 +34,7 @@ def small_networks(scale: float) -> list[Comparison]:
     images = normal(1, 3, 2, 9, 9).float()
     small: Any
     deep: Any
-    wide: Any
-    small, deep = SmallCnn(2, 5, 7, 3, seed=4), ResNet(2, 4, 6, (2, 1), 8, seed=3)
+    small, deep = SmallCnn(2, 5, 7, 3, seed=4), ResNet(2, 4, 6, (2, 1), 4, seed=3)
     for pictures in (images, normal(5, 2, 2, 28, 28).float()):
         value = pictures
         for layer in small.body:
@@ -51,7 +50,7 @@ def small_networks(scale: float) -> list[Comparison]:
         parts = (parts - parts.mean(-1, keepdim=True)) / (parts.var(-1, correction=0, keepdim=True) + 1e-5).sqrt()
         return parts.reshape(values.shape)
 
-    value = normed(functional.conv2d(images, deep.stem.weight, padding=1), 2).clamp_min(0)
+    value = normed(functional.conv2d(images, deep.stem.weight, padding=1), 1).clamp_min(0)
     for block in deep.stages:
         assert isinstance(block, Residual)
         stride = block.first.stride[0]
@@ -73,16 +72,31 @@ def small_networks(scale: float) -> list[Comparison]:
         told = [(block.first.out_channels, block.first.stride[0]) for block in other.stages]
         doubling = [(scale * count, step) for count, step in zip(channels, strides, strict=True)]
         found.append(compare(told, "==", doubling, f"channels and strides of {blocks}"))
+        groups_of = [[norm.num_groups for norm in (block.first_norm, block.second_norm)] for block in other.stages]
+        wanted_groups = [[max(1, min(8, count // 4))] * 2 for count in channels]
+        found.append(compare(groups_of, "==", scale * tensor(wanted_groups), f"groups of {blocks}"))
         sizes = [base, *channels]
         between = [a * b * (9 + (a != b)) + 9 * b * b + 4 * b for a, b in itertools.pairwise(sizes)]
         weights = 3 * base * 9 + 2 * base + sum(between) + (channels[-1] + 1) * 6 + 6 * 4
         told_weights = sum(part.numel() for part in other.parameters())
         found.append(compare(told_weights, "==", scale * weights, f"weights of {blocks}"))
+    return found + _drawn_weights(scale)
+
+
+def _drawn_weights(scale: float) -> list[Comparison]:
+    """Sizes of the strided network, and mean squares of all weights times their fan-in."""
+    found: list[Comparison] = []
+    wide: Any
     told = [tuple(layer.weight.shape) for layer in (*SmallCnn(2, 5, 7, 3).body, SmallCnn(2, 5, 7, 3).reduce)]
     wanted = [(3, 2, 3, 3), (6, 3, 3, 3), (12, 6, 3, 3), (7, 48)]
     found.append(same(told, wanted, "layers of strided convolutions", scale))
-    wide = SmallCnn(3, 50, 400, 16, seed=1)
-    for layer, gain in ((wide.body[2], 2.0), (wide.reduce, 1.0), (wide.head, 1.0)):
+    told_weights = sum(part.numel() for part in SmallCnn(2, 5, 7, 3).parameters())
+    wanted_weights = (9 * 2 + 1) * 3 + (9 * 3 + 1) * 6 + (9 * 6 + 1) * 12 + (48 + 1) * 7 + 7 * 5
+    found.append(same(told_weights, wanted_weights, "weights of strided convolutions", scale))
+    wide, blocks_of_one = SmallCnn(3, 50, 400, 16, seed=1), ResNet(3, 50, 400, seed=2)
+    convolutions = [layer for layer in blocks_of_one.modules() if isinstance(layer, nn.Conv2d)]
+    linear = (wide.reduce, wide.head, blocks_of_one.reduce, blocks_of_one.head)
+    for layer, gain in [(layer, 2.0) for layer in (*wide.body, *convolutions)] + [(layer, 1.0) for layer in linear]:
         weight = layer.weight.detach().double()
         fan = weight[0].numel()
         error = 5 * (2 / weight.numel()) ** 0.5
