@@ -126,7 +126,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq6.7",
         f"{SOURCE}, eq. (6.7)",
-        "||W_{t+1}||^2 <= ||W_1||^2 + 3 eta t along every run.",
+        "With eta <= 1/(m kappa^2 (R+nu)^2), ||W_{t+1}||^2 <= ||W_1||^2 + 3 eta t along every run.",
         check=partial(training_checks.norm_growth, 3.0),
         control=partial(training_checks.norm_growth, 0.6),
         objects=("papers.thesis.leaky.adversarial_sgd",),
