@@ -158,7 +158,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem33",
         f"{SOURCE}, Lemma 33",
-        "The least sum of squared weights of a network without hidden biases that has activation A at x is 2A/||x||.",
+        "The least sum of squared weights of a network of one hidden layer without hidden biases that has activation "
+        "A >= 0 at x != 0 is 2A/||x||.",
         check=partial(decay_checks.budget, 1.0),
         control=partial(decay_checks.budget, 0.9),
     ),
