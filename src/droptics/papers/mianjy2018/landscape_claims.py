@@ -37,11 +37,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemD.1",
         f"{SOURCE}, Lemma D.1",
-        "UU^T <= M at every critical point.",
+        "UU^T <= M at every critical point, for M symmetric and positive semi-definite.",
         check=partial(landscape_checks.below_map, 1.0),
         control=partial(landscape_checks.below_map, -1.0),
-        note="M is symmetric and positive semi-definite there, as for Theorem 2.4, and must be (M = diag(1,-1), U = "
-        "0); for every symmetric M UU^T <= PMP with P the projector on range U.",
+        note="M is so there, as for Theorem 2.4, and must be (M = diag(1,-1), U = 0); for every symmetric M UU^T <= "
+        "PMP with P the projector on range U.",
     ),
     Claim(
         "mianjy2018-lemD.1-corrected",
