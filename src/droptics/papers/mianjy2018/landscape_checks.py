@@ -207,6 +207,10 @@ def strict_saddle_property(layers: int) -> list[Comparison]:
         strict = seen.kind in ("strict saddle", "local maximum")
         found.append(compare(strict, "==", curvature < -1e-6, "called strict where curvature is negative"))
         found.append(compare(strict, "==", seen.objective > least + 1e-6, "strict unless it is a minimum"))
+    # negative curvature alone makes no saddle: the gradient must vanish
+    slope = inspect(Autoencoder(0.1 * normal(6, 3, 3)), Moments.of_map(general), Bernoulli(lam / (1 + lam), 3))
+    found.append(compare(slope.curvature, "<", 0.0, "curvature on a slope"))
+    found.append(compare(slope.kind == "not critical", "==", 1.0, "called no saddle there"))
     return found
 
 
