@@ -158,8 +158,8 @@ def completion_systems(strength: Callable[[float], float]) -> list[Comparison]:
     """At the end of `DropoutCompletion` every row solves its own system, empirical and expected."""
     found = []
     rows, columns, values = _ratings(3, (8, 6))
-    width, drop = 3, 0.4
-    for kind in ("empirical", "expected"):
+    width = 3
+    for kind, drop in (("empirical", 0.4), ("expected", 0.25)):
         fitted = DropoutCompletion(
             width, drop, kind, biases=False, smoothing=0.0, sweeps=2000, cg_steps=None, tolerance=0.0, dtype="float64"
         ).fit((rows, columns, values))
