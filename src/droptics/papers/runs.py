@@ -302,13 +302,16 @@ def any_law(scale: float) -> list[Comparison]:
     def error(model: Model, z: Tensor) -> float:
         return float(shares @ (targets - masked_outputs(model, inputs, z)).square().sum(1))
 
-    for (model, layers), (law, masks, chances) in itertools.product(families, laws_by_hand()):
-        masks_of = law if layers == 1 else Product([law, law])
-        multipliers = masks / (chances @ masks)
+    listed = laws_by_hand()
+    for (model, layers), place in itertools.product(families, range(len(listed))):
+        # another law in the second layer
+        chosen = [listed[(place + layer) % len(listed)] for layer in range(layers)]
+        law, masks_of = chosen[0][0], chosen[0][0] if layers == 1 else Product([one for one, _, _ in chosen])
+        outcomes = [zip(masks / (chances @ masks), chances.tolist(), strict=True) for _, masks, chances in chosen]
         total = 0.0
-        for chosen in itertools.product(range(len(masks)), repeat=layers):
-            chance = float(chances[list(chosen)].prod())
-            total += chance * error(model, torch.cat([multipliers[i] for i in chosen]))
+        for drawn in itertools.product(*outcomes):
+            chance = math.prod(share for _, share in drawn)
+            total += chance * error(model, torch.cat([multipliers for multipliers, _ in drawn]))
         plain = error(model, torch.ones(4 * layers, dtype=torch.float64))
         label = f"{type(model).__name__}, {type(law).__name__}"
         found.append(compare(risk(model, data), "==", plain, f"risk, {label}"))
