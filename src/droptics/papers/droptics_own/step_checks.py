@@ -203,9 +203,10 @@ def hardened(scale: float) -> list[Comparison]:
 
 def averaged(scale: float) -> list[Comparison]:
     """Mean predictions over masks, single passes, ascents of one step with given starts, and curves over radii."""
-    net, inputs, found = network(3, 3, 4, 3), normal(4, 6, 3), []
-    law = Product([Bernoulli(0.3, 3), Bernoulli(0.2, 4)])
-    outputs, chances = network_masks(net, inputs, [[0.3] * 3, [0.2] * 4])
+    net, inputs, found = network(3, 3, 7, 3), normal(4, 6, 3), []
+    rates = [0.3, 0.1, 0.6], [0.2, 0.5, 0.1, 0.4, 0.3, 0.7, 0.25]  # of 1024 masks
+    law = Product([Bernoulli(tensor(rate), len(rate)) for rate in rates])
+    outputs, chances = network_masks(net, inputs, list(rates))
     labels = torch.arange(6) % 3
     mean = Averaged.of(net, law)
     shares = torch.tensordot(chances, outputs.softmax(-1), dims=1)
