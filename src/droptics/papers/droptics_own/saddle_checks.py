@@ -21,22 +21,24 @@ from droptics.papers.instances import moments, normal, tensor
 def saddles(scale: float) -> list[Comparison]:
     """Balanced networks, gaps by order, escapes from saddles, and eigenvectors of very different units."""
     found: list[Comparison] = []
-    population, law = moments(5, 2, 3), Bernoulli(0.4, 4)
+    rates = tensor([0.4, 0.2, 0.7, 0.5])
+    population, law = moments(5, 2, 3), Bernoulli(rates, 4)
     model = TwoLayerLinear(normal(6, 2, 4), normal(7, 3, 4))
-    level = balance(model, population)
-    sizes = level.U.norm(dim=0), ((level.V.mT @ population.xx) * level.V.mT).sum(1).sqrt()
-    found.append(compare(sizes[0], "==", sizes[1], "balanced"))
-    found.append(compare(level.matrix(), "==", model.matrix(), "the same map"))
+    for given in (model, TwoLayerLinear(model.U * tensor([1.0, 0.0, 1.0, 1.0]), model.V)):  # a dead unit
+        level = balance(given, population)
+        sizes = level.U.norm(dim=0), ((level.V.mT @ population.xx) * level.V.mT).sum(1).sqrt()
+        found.append(compare(sizes[0], "==", sizes[1], "balanced"))
+        found.append(compare(level.matrix(), "==", given.matrix(), "the same map"))
     root = torch.linalg.cholesky(population.xx)
     nuclear = torch.linalg.svdvals(model.matrix() @ root).sum()
     energies = model.U.square().sum(0) * ((model.V.mT @ population.xx) * model.V.mT).sum(1)
-    ratio = energies.sum() / (nuclear**2 / 4)
+    strengths = rates / (1 - rates)
+    ratio = strengths @ energies / (nuclear**2 / (1 / strengths).sum())
     found.append(compare(imbalance(model, population, law), "==", scale * (ratio - 1), "imbalance"))
     deep = DeepLinear([normal(8, 2, 3), normal(9, 3, 2), normal(10, 2, 3)])
-    rates, widths = (0.3, 0.5), (2, 3)
-    joint = Product([Bernoulli(rate, width) for rate, width in zip(rates, widths, strict=True)])
+    joint = Product([Bernoulli(0.3, 2), Bernoulli(0.5, 3)])
     gaps = order_gaps(deep, population, joint)
-    odds = [rate / (1 - rate) for rate in rates]
+    odds = [0.3 / 0.7, 1.0]
     size = torch.linalg.svdvals(deep.matrix() @ root).sum() ** 2
     shares = [odds[0] / 2 + odds[1] / 3, odds[0] * odds[1] / 6]
     first, second, third = deep.weights
