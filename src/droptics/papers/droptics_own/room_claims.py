@@ -96,8 +96,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "observations",
-        "Densities, intervals, scores and calibration of observations around masked predictions are those of the "
-        "mixture over all masks.",
+        "Densities, intervals, scores and calibration of observations around masked predictions, and the noise of the "
+        "largest likelihood, are those of the mixture over all masks.",
         (partial(moment_checks.observations, 1.0), partial(moment_checks.observations, 1.05)),
         ("predictions.calibration", "predictions.conformal_factor", "predictions.fit_noise"),
         ENUMERATED,
@@ -209,8 +209,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "averaged",
-        "Mean predictions over masks are sums over all masks; curves over radii of affine classifiers are "
-        "those of their smallest margins.",
+        "Mean predictions over at most 1024 masks are sums over all of them, of a linear score in closed form; curves "
+        "over radii of affine classifiers are those of their smallest margins.",
         (partial(step_checks.averaged, 1.0), partial(step_checks.averaged, 1.1)),
         ("attacks.Averaged", "attacks.robustness_curve"),
         ENUMERATED,
