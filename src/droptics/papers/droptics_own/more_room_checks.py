@@ -257,6 +257,9 @@ def solved_heads(scale: float) -> list[Comparison]:
         for k in range(3)
     )
     found.append(compare(own.bound, "==", bound, "bound of any features", precision=1e-8))
+    masked = features.square().mean(0) @ head.weight.square().sum(0)
+    given = (head(features) - targets).square().sum(1).mean() + scale * 0.3 / 0.7 * masked
+    found.append(compare(own.objective, "==", given, "objective of a given head"))
     net = network(7, 3, 4, 2)
     joint = Product([Bernoulli(0.2, 3), Bernoulli(0.3, 4)])
     wider = certify(net, Sample(normal(8, 12, 3), targets), joint)
