@@ -276,6 +276,9 @@ def _hidden(scale: float) -> list[Comparison]:
     whole = torch.linalg.det(_positive(3)) * 1e-72
     found.append(compare(eigen.log().sum(), "==", scale * whole.log(), "values of every size"))
     found.append(compare(vectors.mT @ vectors, "==", scale * torch.eye(3), "their directions"))
+    gram = normal(6, 5, 3).mT @ normal(6, 5, 3)
+    eigen, vectors = psd_eigen((gram + gram.mT) / 2)
+    found.append(compare((vectors * eigen) @ vectors.mT, "==", scale * gram, "values and directions together"))
     return found
 
 
