@@ -362,7 +362,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "explicit-layers",
-        "Explicit penalties of tokens, over elements, as bounds, to second order and in half precision.",
+        "Explicit penalties of tokens, over elements and in half precision are means over all masks, bounds have the "
+        "mean inside the logarithm, second orders the curvature; inputs pass unchanged, and eval mode has no penalty.",
         pair(corner_checks.explicit_layers),
         ("layers.ExplicitDropout",),
         ENUMERATED,

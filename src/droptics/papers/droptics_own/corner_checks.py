@@ -93,7 +93,15 @@ def products_and_maps(scale: float) -> list[Comparison]:
         found.append(compare(products(free, b).detach(), "==", wanted, f"with a derivative, {rows} rows"))
     wide = normal(4, 9, 7)
     found.append(compare(_by_panels(wide), "==", scale * wide.mT @ wide, "panels"))
-    map_ = normal(5, 9, 6) * (normal(6, 9, 6) > 0)
+    for map_ in (normal(5, 9, 6) * (normal(6, 9, 6) > 0), normal(5, 6, 9) * (normal(6, 6, 9) > 0)):
+        found += _optima_of_map(map_, scale)
+    return found
+
+
+def _optima_of_map(map_: Tensor, scale: float) -> list[Comparison]:
+    """The optimum of a map in every form, against every rank, and the products of its operators."""
+    found: list[Comparison] = []
+    rows, columns = map_.shape
     forms = {
         "array": map_.numpy(),
         "sparse": sparse.csr_matrix(map_.numpy()),
@@ -121,12 +129,10 @@ def products_and_maps(scale: float) -> list[Comparison]:
         if name == "tensor":
             continue
         acting = Operator.of(form)
-        block = normal(7, 6, 2)
+        block, other = normal(7, columns, 2), normal(8, rows, 2)
         found.append(compare(acting.energy, "==", scale * map_.square().sum(), f"energy, {name}"))
         found.append(compare(acting.times(block), "==", map_ @ block, f"product, {name}"))
-        found.append(
-            compare(acting.transposed(normal(8, 9, 2)), "==", map_.mT @ normal(8, 9, 2), f"transposed, {name}")
-        )
+        found.append(compare(acting.transposed(other), "==", map_.mT @ other, f"transposed, {name}"))
     found.append(compare(float(best.certified and best.reason is None), "==", 1.0, "certified"))
     return found
 
@@ -343,8 +349,12 @@ def explicit_layers(scale: float) -> list[Comparison]:
         entropy = torch.tensordot(odds, torch.logsumexp(masked, -1), 1) - torch.logsumexp(head(inputs), -1)
         margin = torch.tensordot(odds, functional.softplus(single[..., 0]), 1) - functional.softplus(one(inputs)[:, 0])
     told_squares = ExplicitDropout(0.3, head, Squared()).train()
-    told_squares(inputs.reshape(2, 3, 4))
-    found.append(compare(told_squares.penalties.reshape(-1), "==", scale * squares, "squared penalties of tokens"))
+    passed = told_squares(inputs.reshape(2, 3, 4))
+    found.append(compare(passed, "==", scale * inputs.reshape(2, 3, 4), "inputs pass"))
+    found.append(compare(told_squares.penalties, "==", scale * squares.reshape(2, 3), "squared penalties of tokens"))
+    told_squares.eval()(inputs)
+    nothing = [*told_squares.penalties.tolist(), float(told_squares.penalty)]
+    found.append(compare(nothing, "==", 0.0, "none in eval mode"))
     shared = ExplicitDropout(0.3, head, Squared(), over="elements").train()
     shared(inputs)
     found.append(compare(shared.penalty, "==", scale * squares.mean() / 3, "over elements"))
