@@ -56,10 +56,16 @@ def subnetworks(scale: float) -> list[Comparison]:
     kept = (uniform(2, 7, 5) < 0.6).double()
     net = ReLUNet([normal(3, 5, 4), normal(4, 3, 5)], [normal(5, 5), 2 * normal(6, 3)])
     plain = TwoLayerLinear(normal(7, 3, 5), normal(8, 4, 5))
-    hidden = torch.relu(data.inputs @ net.weights[0].mT + net.biases[0]), data.inputs @ plain.V
-    tops = (net.weights[1], net.biases[1]), (plain.U, torch.zeros(3, dtype=torch.float64))
+    deep = ReLUNet(
+        [normal(10, 6, 4), normal(11, 5, 6), normal(12, 3, 5)], [normal(13, 6), normal(14, 5), normal(15, 3)]
+    )
+    first = torch.relu(data.inputs @ deep.weights[0].mT + deep.biases[0])
+    hidden = [torch.relu(data.inputs @ net.weights[0].mT + net.biases[0]), data.inputs @ plain.V]
+    hidden.append(torch.relu(first @ deep.weights[1].mT + deep.biases[1]))
+    tops = [(net.weights[1], net.biases[1]), (plain.U, torch.zeros(3, dtype=torch.float64))]
+    tops.append((deep.weights[2], deep.biases[2]))
     found = []
-    for model, features, (top, offset) in zip((net, plain), hidden, tops, strict=True):
+    for model, features, (top, offset) in zip((net, plain, deep), hidden, tops, strict=True):
         outputs = torch.stack([features * mask * scale @ top.mT + offset for mask in kept])
         name = type(model).__name__
         found.append(
@@ -126,9 +132,11 @@ def designed_effects(factor: float) -> list[Comparison]:
     for sites in (1, 3, 7, 9, 11):
         plan = two_level(sites)
         slopes = normal(sites, sites, 5)
-        told = [effect.value for effect in effects(plan, normal(2, 5) + plan @ slopes)]
+        told = effects(plan, normal(2, 5) + plan @ slopes)
         found.append(compare(plan.square(), "==", 1.0, f"two levels, {sites} sites"))
-        found.append(compare(told, "==", factor * slopes.mean(1), f"effects of {sites} sites"))
+        found.append(compare([one.value for one in told], "==", factor * slopes.mean(1), f"effects of {sites} sites"))
+        # at most two columns are to spare: nothing is known of runs
+        found.append(compare([one.error for one in told], "==", (slopes.var(1) / 5).sqrt(), f"errors of {sites} sites"))
     groups = {"a": Effect(0.4, 0.19), "b": Effect(-0.2, 0.095), "c": Effect(0.1, 0.053), "d": Effect(-0.5, 0.26)}
     moved = path(groups, {"one": "a", "two": "b", "three": "c", "four": "d"}, 0.3, [0.5, 1.0])
     odds = [[math.log(rate / (1 - rate)) - math.log(0.3 / 0.7) for rate in point.values()] for point in moved]
@@ -299,33 +307,30 @@ def root_slopes(order: float) -> list[Comparison]:
 
 def sampled_intervals(count: float) -> list[Comparison]:
     """The interval of a criterion is that of its penalty moved by the risk; sampled draws of a layer have its mean."""
-    model, data = TwoLayerLinear(normal(1, 2, 3), normal(2, 4, 3)), sample(3, 6, 4, 2)
-    law, found = Bernoulli(0.4, 3), []
-    base = (data.inputs @ model.V @ model.U.mT - data.targets).square().sum(1).mean()
+    model, plain = TwoLayerLinear(normal(1, 2, 3), normal(2, 4, 3)), sample(3, 6, 4, 2)
+    shares = uniform(7, 6) / uniform(7, 6).sum()
+    data, law, found = Sample(plain.inputs, plain.targets, shares), Bernoulli(tensor([0.4, 0.1, 0.6]), 3), []
+    base = shares @ (data.inputs @ model.V @ model.U.mT - data.targets).square().sum(1)
     found.append(compare(risk(model, data), "==", base, "risk"))
     for draws, seed in ((64, 5), (400, 6)):
         method = MonteCarlo(draws, seed=seed)
         whole, part = criterion(model, data, law, method), penalty(model, data, law, method)
         for end in ("value", "lower", "upper"):
             found.append(compare(getattr(whole, end), "==", getattr(part, end) + count * base, f"{end}, {draws} draws"))
-    head = nn.Linear(3, 2, bias=False).double()
-    head.weight = nn.Parameter(2 * normal(4, 2, 3))
-    features, labels = normal(5, 1, 3), torch.zeros(20_000, dtype=torch.long)
+    head = nn.Linear(3, 3, bias=False).double()
+    head.weight = nn.Parameter(normal(4, 3, 3))
+    features = normal(5, 4, 3)
     layer = ExplicitDropout(0.3, head, CrossEntropy(), "sampled", masks=3)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
-        layer(features.expand(20_000, 3))
-        drawn = layer.penalties
-        outputs = torch.stack([features[0] * kept / 0.7 @ head.weight.mT for kept, _ in coin_masks([0.3] * 3)])
-        chances = tensor([chance for _, chance in coin_masks([0.3] * 3)])
-        losses = nn.functional.cross_entropy(outputs, labels[:8], reduction="none")
-        plain = nn.functional.cross_entropy(features @ head.weight.mT, labels[:1])
-    truth = float(chances @ losses - plain)
-    error = 5 * float(drawn.std()) / math.sqrt(len(drawn))
-    return [
-        *found,
-        compare((float(drawn.mean()) - count * truth) ** 2, "<=", error**2, "mean of draws, within 5 errors"),
-    ]
+        layer(features.repeat_interleave(5_000, 0))
+        drawn = layer.penalties.reshape(4, 5_000)
+        # labels do not matter: the mean of the outputs is that without masks
+        truth = -torch.logsumexp(features @ head.weight.mT, 1)
+        for kept, chance in coin_masks([0.3] * 3):
+            truth = truth + chance * torch.logsumexp(features * kept / 0.7 @ head.weight.mT, 1)
+    error = 5 * drawn.std(1) / 5_000**0.5
+    return [*found, compare((drawn.mean(1) - count * truth).abs() / error, "<=", 1.0, "mean of draws, within 5 errors")]
 
 
 def many_examples(scale: float) -> list[Comparison]:

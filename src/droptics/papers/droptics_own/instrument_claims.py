@@ -33,8 +33,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-designs",
         "droptics, how rates of several sites are compared",
-        "The two-level design of any number of sites gives the effects of an additive loss exactly and their errors "
-        "over examples and runs; along the descent log-odds move as the effects that exceed two errors.",
+        "The two-level design of up to eleven sites gives the effects of an additive loss exactly and their errors "
+        "over examples, and over runs where three columns are to spare; along the descent log-odds move as the effects "
+        "that exceed two errors.",
         check=partial(checks.designed_effects, 1.0),
         control=partial(checks.designed_effects, 1.1),
         objects=("rates.two_level", "rates.designs.effects", "rates.splits.path"),
