@@ -60,7 +60,7 @@ class Operator:
         if hasattr(matrix, "tocsr"):
             matrix, transposed = matrix.tocsr(), matrix.tocsc().T
             if energy is None:
-                energy = float((matrix.data.astype(np.float64) ** 2).sum())
+                energy = float(matrix.astype(np.float64).multiply(matrix).sum())  # entries may be in parts
 
         def product(left: Any) -> Product:
             return lambda block: torch.from_numpy(np.ascontiguousarray(left @ block.numpy()))

@@ -35,6 +35,13 @@ def decaying(seed: int, rows: int, columns: int, ratio: float) -> Tensor:
     return (left[:, :short] * ratio ** torch.arange(short).double()) @ right[:, :short].mT
 
 
+def _halved(dense: Tensor) -> scipy.sparse.csr_array:
+    """Every entry twice, a quarter and three of it, as a matrix that was put together may hold them."""
+    plain = scipy.sparse.csr_array(dense.numpy())
+    values = np.column_stack([plain.data / 4, 3 * plain.data / 4]).ravel()
+    return scipy.sparse.csr_array((values, plain.indices.repeat(2), 2 * plain.indptr), shape=plain.shape)
+
+
 def _operators(scale: float) -> list[Comparison]:
     """Products with every kind of matrix, and its energy, given or not."""
     found: list[Comparison] = []
@@ -46,6 +53,7 @@ def _operators(scale: float) -> list[Comparison]:
         "single": (single, 1e-5),
         "coordinates": (dense.to_sparse_coo(), 1e-9),
         "scipy rows": (scipy.sparse.csr_array(dense.numpy()), 1e-9),
+        "scipy rows, entries in two parts": (_halved(dense), 1e-9),
         "scipy columns": (scipy.sparse.csc_array(dense.numpy()), 1e-9),
         "scipy single": (scipy.sparse.csr_array(single.numpy()), 1e-5),
         "operator": (aslinearoperator(dense.numpy()), 1e-9),
