@@ -100,7 +100,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "advised-findings",
-        "Each piece of advice is given on one side of its number and not on the other, with its numbers in words.",
+        "Each piece of advice on a report is given on one side of its number and not on the other, with its numbers "
+        "in words.",
         pair(audit_part_checks.advised_findings),
         ("audits.findings.remarks", "audits.lightning_callback", "audits.huggingface_callback"),
         WRITTEN,

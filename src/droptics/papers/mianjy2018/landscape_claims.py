@@ -75,7 +75,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm4.3",
         f"{SOURCE}, Theorem 4.3",
-        "For lam < r s_r / (s_1+...+s_r - r s_r) all local minima are global and all saddles are strict.",
+        "Tied weights: for lam < r s_r / (s_1+...+s_r - r s_r), s_1 >= s_2 >= ... the eigenvalues of M, all local "
+        "minima are global and all saddles are strict.",
         check=lambda: [*landscape_checks.strict_saddles(False), *landscape_checks.unequal_points(0.5)],
         control=partial(landscape_checks.strict_saddles, False, every=True),
         objects=("linalg.shrink",),
