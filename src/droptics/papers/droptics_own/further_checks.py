@@ -124,6 +124,8 @@ def _shards(scale: float) -> list[Comparison]:
             audit(module, half[:1], distributed=True)
             told = audit(module, half[1:], distributed=True)
         whole = audit(module, half)
+        losses = [[one.clean_loss, one.training_loss.value] for one in (told, whole)]
+        found.append(compare(losses[0], "==", [scale * loss for loss in losses[1]], f"losses, {name}", 1e-7))
         for mine, wanted in zip(told.sites, whole.sites, strict=True):
             assert mine.penalty is not None
             assert wanted.penalty is not None
