@@ -359,7 +359,12 @@ def inside_class(share: float) -> list[Comparison]:
             found.append(compare(penalty(net, data, law), "==", r, "regularizer"))
             total = flows(net, data).sum()
             found.append(compare(total, "<=" if tops is not None else "==", alpha, f"sum of flows, width {width}"))
+        # under the law of the examples sum x^T C^+ x is their number times the rank; beta over every direction
+        along = inputs @ copies[:, 0].mT
+        beta = (torch.relu(along).square().sum(0) / along.square().sum(0)).min()
+        stated = 2 * alpha * math.sqrt(8 * 2) / (8 * beta.sqrt())
         bound = rademacher(alpha=alpha, norm=data_norm(data), examples=8, retentivity=float(retentivity(data))).value
+        found.append(compare(bound, "==", stated, f"library's bound, width {width}", precision=2e-4))
         found.append(compare(torch.stack(measured), "<=", share * bound, f"R_S(H_r), width {width}"))
         ours = measured_rademacher(data, alpha=alpha)
         found.append(compare(ours, "==", measured[-1], f"library, width {width}", precision=1e-2))
