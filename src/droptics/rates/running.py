@@ -182,7 +182,7 @@ def _trained(rows: Sequence[Row]) -> Trained:
 
 
 def _identity(problem: Problem) -> str:
-    """A text that is the same only for the same weights, data, loss and fit."""
+    """A text that is the same only for the same layers and weights, data, loss and fit."""
     digest = hashlib.sha256()
     for name, value in problem.module.state_dict().items():
         if isinstance(value, Tensor):
@@ -192,7 +192,7 @@ def _identity(problem: Problem) -> str:
     fit = problem.fit
     trainable = [name for name, value in problem.module.named_parameters() if value.requires_grad]
     settings = [
-        type(problem.module).__qualname__,
+        f"{type(problem.module).__qualname__} {problem.module!r}",  # also layers without weights, and their settings
         trainable,
         problem.train.digest(),
         problem.validation.digest(),

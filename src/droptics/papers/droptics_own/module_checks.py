@@ -288,11 +288,16 @@ def stored_scans(scale: float) -> list[Comparison]:
         again = tune_rates(module, train_data, held, fit=fit, store=folder, **options)
         fresh = tune_rates(module, train_data, held, fit=fit, **options)
         other_fit = tune_rates(module, train_data, held, fit=replace(fit, epochs=3), store=folder, **options)
+        bent = stack((3, 4, 2), (0.3,), nn.ReLU).requires_grad_()  # the same weights
+        other_gate = tune_rates(bent, train_data, held, fit=fit, store=folder, **options)
+        apart = train_data, (held[0], 1 - held[1])
+        other_labels = tune_rates(module, *apart, fit=fit, store=folder, **options)
         path = first.save(Path(folder) / "rates.json")
         loaded = Rates.load(path)
     found.append(compare(again.cost.resumed, "==", scale * first.cost.copies, "copies from before"))
     found.append(compare(first.cost.resumed, "==", 0, "none at first"))
-    found.append(compare(other_fit.cost.resumed, "==", 0, "none of another fit"))
+    for what, other in (("fit", other_fit), ("gate", other_gate), ("held-out labels", other_labels)):
+        found.append(compare(other.cost.resumed, "==", 0, f"none of another {what}"))
     for name, other in (("again", again), ("fresh", fresh), ("loaded", loaded)):
         for mine, theirs in zip(first.points, other.points, strict=True):
             found.append(compare(mine.loss or 0.0, "==", scale * (theirs.loss or 0.0), f"loss, {name}"))
