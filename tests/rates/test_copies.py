@@ -358,12 +358,14 @@ def test_a_population_that_stopped_goes_on_where_it_was(tmp_path, monkeypatch, f
     assert not list(tmp_path.glob("*.safetensors"))
 
 
-@pytest.mark.parametrize("change", ["weights", "data", "fit", "loss", "seed"])
+@pytest.mark.parametrize("change", ["weights", "layers", "data", "fit", "loss", "seed"])
 def test_another_problem_takes_nothing_from_the_store(tmp_path, change):
     def tuned(changed: bool):
         module, train, held, fit, loss, seed = perceptron(), data(40, 1), data(30, 2), FIT, "cross-entropy", 0
         if changed and change == "weights":
             module = seeded(perceptron(), 4)
+        if changed and change == "layers":
+            module[2] = nn.LeakyReLU()
         train = data(40, 9) if changed and change == "data" else train
         fit = Fit(epochs=2, batch_size=16) if changed and change == "fit" else fit
         loss = nn.functional.multi_margin_loss if changed and change == "loss" else loss
