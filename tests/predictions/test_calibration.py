@@ -61,6 +61,20 @@ def test_scores_of_a_normal_prediction_equal_their_formulas():
     close(found.nll, -float(Normal(prediction.mean.value, spread).log_prob(targets).mean()), 1e-10)
 
 
+@pytest.mark.parametrize("side", [-1, 1])
+def test_targets_far_from_the_density_cost_their_distance(side):
+    """Of a normal prediction the score grows as |y - mean| - deviation / sqrt(pi): beyond every grid on either side."""
+    model, inputs = TwoLayerLinear(normal(1, 3), normal(INPUTS, 3)), normal(9, INPUTS)
+    prediction = predictive(model, inputs, Gaussian(0.3, 3))
+    spread = (prediction.variance.value + 0.49).sqrt()
+    reach = prediction.density(0.7).width
+    for far in (1.0, 4.0):
+        found = calibration(prediction, prediction.mean.value + side * far * reach, 0.7)
+        wanted = far * reach - spread / math.sqrt(math.pi)
+        assert abs(found.crps - float(wanted.mean())) <= float((reach / 512).max())
+        assert found.coverage == (0.0, 0.0, 0.0)
+
+
 def test_split_conformal_covers_even_a_wrong_noise():
     inputs, targets = observations(600, 0.5, seed=7)
     fresh, wanted = observations(3000, 0.5, seed=8)
