@@ -328,15 +328,17 @@ def layer_bounds(share: float) -> list[Comparison]:
     for seed, (sizes, drop) in enumerate(INSTANCES * 3):
         weights, data = network(10 * seed, sizes), moments(seed, sizes[-1], sizes[0])
         lam, widths = drop / (1 - drop), sizes[1:-1]
+        relation: Relation = ">="
         if seed == 0:  # where the bound is attained
+            relation = "=="
             weights = rank_one_network(normal(1, sizes[-1]), normal(2, sizes[0]), widths)
         norm = float(nuclear(product(weights) @ psd_root(data.xx))) ** 2
         terms = sub_penalties(DeepLinear(weights), data, law(weights, drop))
         for level, term in enumerate(terms.tolist(), start=1):
             e = sum(1.0 / math.prod(chosen) for chosen in subsets(list(widths), level))
-            found.append(compare(term, ">=", share * lam**level * e * norm, f"R_{level}, sizes {sizes}"))
+            found.append(compare(term, relation, share * lam**level * e * norm, f"R_{level}, sizes {sizes}"))
         nu = float(effective_strength(widths, drop))
-        found.append(compare(float(terms.sum()), ">=", share * nu * norm, "total"))
+        found.append(compare(float(terms.sum()), relation, share * nu * norm, "total"))
     return found
 
 
