@@ -101,8 +101,9 @@ def test_a_run_that_broke_off_goes_on_to_the_same_result(tmp_path, monkeypatch, 
         robust_accuracy(net, data, Threat("linf", 0.04, (0, 1)), SHORT, batch=25, checkpoint=path)
     other = copy.deepcopy(net)
     next(other.parameters()).data.view(-1)[0] += 1e-7  # no prediction differs
-    with pytest.raises(ValueError, match="another model"):
-        robust_accuracy(other, data, THREAT, SHORT, batch=25, checkpoint=path)
+    for model in (other, nn.Sequential(net, nn.Softsign())):
+        with pytest.raises(ValueError, match="another model"):
+            robust_accuracy(model, data, THREAT, SHORT, batch=25, checkpoint=path)
     with pytest.raises(ValueError, match="another model"):
         robust_accuracy(lambda inputs: -net(inputs), data, THREAT, SHORT, batch=25, checkpoint=path)
     assert [item.name for item in tmp_path.iterdir()] == ["state.safetensors"]

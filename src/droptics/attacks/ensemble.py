@@ -435,16 +435,15 @@ def _verdicts(state: _Progress, span: Ends, threat: Threat) -> list[str]:
 
 
 def _key(model: Model | Function, found_by: Tensor, data: Sample, asked: object) -> str:
-    """A fingerprint of the question: data, settings, weights, and which examples the model gets right as they are.
+    """A fingerprint of the question: data, settings, layers, weights, and which examples the model gets right already.
 
     A bare function shows no weights; another one is told apart by its mistakes alone.
     """
     inner = model.quiet if isinstance(model, Averaged) else model
-    weights = list(inner.state_dict().values()) if isinstance(inner, nn.Module) else []
-    weights = (
-        list(inner.tensors) if isinstance(inner, Model) else [part for part in weights if isinstance(part, Tensor)]
-    )
-    digest = hashlib.sha256(repr((asked, tuple(data.inputs.shape))).encode())
+    stored = list(inner.state_dict().values()) if isinstance(inner, nn.Module) else []
+    weights = [part for part in (inner.tensors if isinstance(inner, Model) else stored) if isinstance(part, Tensor)]
+    layers = repr(inner) if isinstance(inner, nn.Module) else type(inner).__qualname__
+    digest = hashlib.sha256(repr((asked, tuple(data.inputs.shape), layers)).encode())
     for part in (data.inputs, data.targets, found_by, *weights):
         digest.update(part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
