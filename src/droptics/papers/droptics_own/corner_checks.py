@@ -172,6 +172,8 @@ def stated_bounds(scale: float) -> list[Comparison]:
         told = completion(alpha=0.7, shape=shape, examples=200, risk=0.2, confidence=0.9)
         whole = 0.2 + 8 * K * math.sqrt(0.7 * long * math.log(long) / 200) + 4 * math.sqrt(math.log(20) / 400)
         found.append(compare(told.value, "==", scale * whole, f"bound under the condition, {shape}"))
+        fitted = completion(alpha=0.7, shape=shape, examples=200, confidence=0.9)
+        found.append(compare(fitted.value, "==", scale * (whole - 0.2), f"without a risk, {shape}"))
     usual, half = completion(model, data), completion(model, data, smoothing=0.5, confidence=0.95)
     found.append(compare(usual.value, "==", scale * half.value, "half of the marginals, 95 % by default"))
     printed = completion(alpha=0.7, shape=(5, 9), examples=200, risk=0.2, printed=True)

@@ -181,8 +181,10 @@ def algorithm_6(radius: float) -> list[Comparison]:
     """
     found = []
     for seed, given, slope in ((0, None, 0.2), (1, None, 1.0), (2, 0.15, 0.5)):
-        net = start = _leaky(seed, 5, 3, slope)
-        net = start = LeakyNet(start.hidden, start.top * tensor([1.0, 1.0, 0.4, 1.0, 1.0]), slope)
+        W, a = normal(seed, 5, 3), torch.sign(normal(seed + 1, 5)) / 5**0.5 * tensor([1.0, 1.0, 0.4, 1.0, 1.0])
+        net = start = LeakyNet(W, a, slope)
+        found.append(compare(start.hidden, "==", W, "weights as given"))
+        found.append(compare(start.top, "==", a, "the top layer as given"))
         X, y = normal(seed + 2, 4, 3), torch.sign(normal(seed + 3, 4))
         for x, label in zip(X, y, strict=True):
             largest = 1 / float(net.top.square().sum() * net.hidden.square().sum())
