@@ -119,8 +119,8 @@ def _ratings(seed: int, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray,
 def weighted_ridge(scale: float) -> list[Comparison]:
     """Alternating least squares: expected dropout at lam and ALS-WR at mu = lam ||X||_* / d have one solution.
 
-    ||X||_* is the weighted trace norm of the dropout solution; both fits start anew. Each solution is also a point at
-    which its loss, written out, has no slope.
+    ||X||_* is the weighted trace norm of the dropout solution, of lower rank than its width or of the same; both fits
+    start anew. Each solution is also a point at which its loss, written out, has no slope.
     """
     found = []
     for seed, width, lam in ((5, 4, 0.6), (15, 3, 0.35)):
@@ -131,7 +131,10 @@ def weighted_ridge(scale: float) -> list[Comparison]:
         X = _completed(dropout.fit((rows, columns, values)))
         n = len(values)
         p, q = np.bincount(rows) / n, np.bincount(columns) / n
-        size = np.linalg.svd(np.sqrt(p)[:, None] * X * np.sqrt(q), compute_uv=False).sum()
+        spectrum = np.linalg.svd(np.sqrt(p)[:, None] * X * np.sqrt(q), compute_uv=False)
+        size = spectrum.sum()
+        rank = (spectrum > 1e-5).sum()
+        found.append(compare(rank, "==", 3, f"rank, width {width}"))
         mu = scale * lam * size / width
         ridge = RidgeCompletion(width, mu, **options)  # type: ignore[arg-type]
         maps = torch.from_numpy(_completed(ridge.fit((rows, columns, values))))

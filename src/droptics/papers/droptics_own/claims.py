@@ -192,7 +192,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-als-wr",
         "droptics, on thesis-prop4",
-        "Expected dropout in matrix completion and weighted-lambda ALS have the same solution at lam = mu d / ||X||_*.",
+        "A solution X != 0 of weighted-lambda ALS solves expected dropout in matrix completion at lam = mu d/||X||_*, "
+        "a trace norm weighted by counts, and conversely where the rank of X is below the width d.",
         check=partial(runs.weighted_ridge, 1.0),
         control=partial(runs.weighted_ridge, 1.1),
         objects=("recommenders.DropoutCompletion", "recommenders.RidgeCompletion"),
