@@ -61,7 +61,7 @@ def deep_induced(scale: float) -> list[Comparison]:
     cases = ((4, 3, 4, 3), (0.4, 0.1)), ((3, 3, 3, 3, 2), (0.6, 0.6, 0.6)), ((3, 5, 3), (0.3,))
     for seed, (sizes, drops) in enumerate(cases):
         model, data, _ = _deep(seed, sizes, drops[0])
-        masks = Product([Bernoulli(*law) for law in zip(drops, sizes[1:-1], strict=True)])
+        masks: MaskLaw = Product([Bernoulli(*law) for law in zip(drops, sizes[1:-1], strict=True)])
         least = scale * induced(model, data, masks).value
         best = equalize(model, data, masks)
         found.append(compare(best.matrix(), "==", model.matrix(), "same map", precision=1e-8))
@@ -93,9 +93,9 @@ def deep_induced(scale: float) -> list[Comparison]:
         compare(both, "==", scale * (own + induced(model, noisy, masks).value), "masked inputs", precision=1e-8)
     )
     for rank, widths, drop in ((2, (2, 2), 0.5), (3, (3, 5), 0.3)):
-        lam = drop / (1 - drop)
+        odds = drop / (1 - drop)
         layers = [torch.eye(n, m, dtype=torch.float64) for m, n in zip((rank, *widths), (*widths, rank), strict=True)]
-        exact = rank * (math.prod(1 + rank * lam / width for width in widths) - 1)
+        exact = rank * (math.prod(1 + rank * odds / width for width in widths) - 1)
         data = Moments.of_map(torch.eye(rank, dtype=torch.float64))
         value = induced(DeepLinear(layers), data, chapter3_checks.law(layers, drop))
         found.append(compare(value, "==", scale * exact, f"identity of rank {rank}", precision=1e-8))
