@@ -296,11 +296,16 @@ def any_law(scale: float) -> list[Comparison]:
     found = []
     inputs, targets, weights = normal(1, 6, 2), normal(2, 6, 2), uniform_masks(6)[0]
     data, shares = Sample(inputs, targets, weights), weights / weights.sum()
+    sizes = ((2, 4), (2, 4)), ((2, 2), (2, 2)), ((4, 2), (4, 4), (2, 4))
+    given = [[normal(3 + 2 * i + j, *size) for j, size in enumerate(family)] for i, family in enumerate(sizes)]
     families: Sequence[tuple[Model, int]] = (
-        (TwoLayerLinear(normal(3, 2, 4), normal(4, 2, 4)), 1),
-        (Connections(normal(5, 2, 2), normal(6, 2, 2)), 1),
-        (DeepLinear([normal(7, 4, 2), normal(8, 4, 4), normal(9, 2, 4)]), 2),
+        (TwoLayerLinear(*given[0]), 1),
+        (Connections(*given[1]), 1),
+        (DeepLinear(given[2]), 2),
     )
+    for (model, _), layers_of in zip(families, given, strict=True):
+        label = f"weights of {type(model).__name__}"
+        found += [compare(mine, "==", own, label) for mine, own in zip(model.tensors, layers_of, strict=True)]
 
     def error(model: Model, z: Tensor) -> float:
         return float(shares @ (targets - masked_outputs(model, inputs, z)).square().sum(1))
