@@ -203,8 +203,8 @@ def hardened(scale: float) -> list[Comparison]:
 
 def averaged(scale: float) -> list[Comparison]:
     """Mean predictions over masks, single passes, ascents of one step with given starts, and curves over radii."""
-    net, inputs, found = network(3, 3, 7, 3), normal(4, 6, 3), []
-    rates = [0.3, 0.1, 0.6], [0.2, 0.5, 0.1, 0.4, 0.3, 0.7, 0.25]  # of 1024 masks
+    net, inputs, found = network(3, 3, 4, 3), normal(4, 6, 3), []
+    rates = [0.3, 0.1, 0.6], [0.2, 0.5, 0.1, 0.4]
     law = Product([Bernoulli(tensor(rate), len(rate)) for rate in rates])
     outputs, chances = network_masks(net, inputs, list(rates))
     labels = torch.arange(6) % 3
@@ -213,7 +213,11 @@ def averaged(scale: float) -> list[Comparison]:
     found.append(compare(mean(inputs).exp(), "==", scale * shares, "mean probabilities"))
     right = chances @ (outputs.argmax(-1) == labels).double().mean(1)
     found.append(compare(mean.single_accuracy(inputs, labels), "==", scale * right, "a single pass"))
-    single, signs = network(3, 3, 7, 1), torch.where(labels > 0, 1.0, -1.0).double()
+    for hidden, listed in ((7, True), (8, False)):  # 1024 and 2048 masks
+        wide = Averaged.of(network(3, 3, hidden, 3), Bernoulli(0.3, 3 + hidden), draws=5)
+        found.append(compare(len(wide.chances), "==", 1024 if listed else 5, f"masks of {3 + hidden} units"))
+        found.append(compare(wide.exact, "==", listed, f"exact, {3 + hidden} units"))
+    single, signs = network(3, 3, 4, 1), torch.where(labels > 0, 1.0, -1.0).double()
     scores, mean = network_masks(single, inputs, list(rates))[0], Averaged.of(single, law)
     found.append(compare(mean(inputs), "==", scale * torch.tensordot(chances, scores, dims=1), "mean score"))
     right = chances @ (scores[..., 0] * signs > 0).double().mean(1)
