@@ -65,6 +65,7 @@ def heads(scale: float) -> list[Comparison]:
     truth = sum(c * loss(features * z / 0.7) for c, z in zip(chances, kept, strict=True)) - loss(features)
     assert told is not None
     found.append(same(told.lower <= float(truth) <= told.upper, True, "bounds of a head", scale))
+    found.append(compare(ends(told), "==", scale * truth, "which are narrow", precision=1e-3))
     found.append(same((told.method, told.upper > told.lower), ("certified", True), "certified", scale))
     single = Head("h", normal(7, 1, 4), normal(8, 1))
     signs = tensor([1.0, -1.0] * 3)
