@@ -289,8 +289,8 @@ SECOND = (
     defect(
         "layers.drop_block",
         "seeds never fall on each other",
-        "1 - _mean_survival(math.log1p(-gamma),",
-        "1 - _mean_survival(-gamma,",
+        "1 - _mean_survival(math.log1p(-self.seed_rate(size)),",
+        "1 - _mean_survival(-self.seed_rate(size),",
     ),
     defect("linalg.shrinkage", "a value is full too early", ">= (1.0 + beta) * total:", ">= beta * total:"),
     defect(
@@ -2528,8 +2528,8 @@ FIFTEENTH = (
     defect(
         "evidence.claims",
         "large negative entries do not set the scale",
-        "finite = torch.cat([a[a.isfinite()].abs(), b[b.isfinite()].abs()])",
-        "finite = torch.cat([a[a.isfinite()], b[b.isfinite()]])",
+        "sizes = np.abs([a, b]) if",
+        "sizes = np.array([a, b]) if",
     ),
     defect(
         "models.replaying",
