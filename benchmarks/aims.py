@@ -218,7 +218,8 @@ SWEEP_CG_THERE = (
     " memory, most of it probably in the first pass. Without gain: asking for the next row's ratings ahead (one"
     " setting), loops once a row as one pass. Products, sums over lanes and R^T t held in an order in which nothing"
     " waits take 3.4 ns where R p and R^T t take 4.0, but 2 % off a sweep. Rows of 32 to 1,024 ratings take 24.4 ns a"
-    " rating and 1.05 µs beside: 17 % of a sweep, of which two rows side by side would hide half at most."
+    " rating and 1.05 µs beside: 17 % of a sweep, of which two rows side by side would hide half at most. All this was"
+    " measured when rows summed squares of their own for the preconditioner, which they no longer do."
 )
 SWEEP_EXACT_THERE = (
     "Where rows lie in the first cache of a Skylake a rating takes 72 ns and a row 6.5 µs. The tiles of normal matrices"
@@ -349,7 +350,8 @@ AIMS = (
         "One launch forwards, one backwards and the sums of gradients move 50 MB, 12 microseconds at the speed of a "
         "copy. Measured are 14, between +0.030 and +0.069 %; the plain step recorded a second time lies between -0.009 "
         "and +0.011 %, and nn.Dropout, four launches, takes 27, between +0.087 and +0.112 %. Runs differ by more than "
-        "these intervals: in another, one launch forwards took +0.070 % and two took +0.071.",
+        "these intervals: in another, one launch forwards took +0.070 % and two took +0.071; in a third it took "
+        "+0.101, between +0.088 and +0.114 %, and nn.Dropout +0.046.",
         show=percent, device="cuda"),
     Aim("ExplicitDropout in a step of a small CNN", "nn.Dropout", "layers", r"step of a small CNN, Squared",
         promised=1 / 1.2, show=percent),
