@@ -33,11 +33,17 @@ def by_masks(model: ReLUNet, sample: Sample, drop: float) -> float:
     """J_D summed over all masks of inputs and hidden units, the network written out."""
     total = 0.0
     for kept, chance in coin_masks([drop] * model.units):
-        value, masks = sample.inputs, (kept / (1 - drop)).split([weight.shape[1] for weight in model.weights])
-        for i, (weight, bias, mask) in enumerate(zip(model.weights, model.biases, masks, strict=True)):
-            value = (torch.relu(value) if i else value) * mask @ weight.mT + bias
+        value = masked_outputs(model.weights, model.biases, sample.inputs, kept / (1 - drop))
         total += chance * float((value - sample.targets).square().sum(-1).mean())
     return total
+
+
+def masked_outputs(weights: Sequence[Tensor], biases: Sequence[Tensor], value: Tensor, mask: Tensor) -> Tensor:
+    """Outputs of the network written out, inputs and hidden units multiplied by the mask."""
+    masks = mask.split([weight.shape[1] for weight in weights])
+    for i, (weight, bias, part) in enumerate(zip(weights, biases, masks, strict=True)):
+        value = (torch.relu(value) if i else value) * part @ weight.mT + bias
+    return value
 
 
 def random_net(seed: int, sizes: Sequence[int], positive: bool = False) -> ReLUNet:
@@ -117,6 +123,10 @@ def rescaled_layers(grow_bias: bool, swap: bool = False) -> list[Comparison]:
     """
     found = []
     model = random_net(3, (3, 2, 2, 1))
+    given = (
+        [normal(3, 2, 3), normal(4, 2, 2), normal(5, 1, 2)],
+        [0.5 * normal(13 + i, n) for i, n in enumerate((2, 2, 1))],
+    )
     nodes = rescale(model, [tensor([2.0, 0.4]), tensor([0.6, 1.9])])
     X = normal(4, 5, 3)
     for scales in ((2.0, 0.3, 1.7), (2.0, 0.3, 1 / 0.6)):
@@ -131,10 +141,16 @@ def rescaled_layers(grow_bias: bool, swap: bool = False) -> list[Comparison]:
             mask = 2 * (uniform(seed, model.units) < 0.5).double()
             found.append(compare(first.outputs(X, mask), "==", product * second.outputs(X, mask), "masked outputs"))
             found.append(compare(nodes.outputs(X, mask), "==", model.outputs(X, mask), "nodes rescaled by the library"))
+            found.append(compare(model.outputs(X, mask), "==", masked_outputs(*given, X, mask), "written out"))
     sample, coins = Sample(X, normal(5, 5, 1)), Bernoulli(0.4, model.units)
     for name, changed in (("layers", other), ("nodes", nodes)):
         for quantity in (partial(criterion, masks=coins), partial(penalty, masks=coins), risk):
             found.append(compare(quantity(changed, sample), "==", quantity(model, sample), f"product one: {name}"))
+    masked, clean = by_masks(model, sample, 0.4), masked_outputs(*given, X, torch.ones(model.units).double())
+    plain = (clean - sample.targets).square().sum(-1).mean()
+    found.append(compare(criterion(model, sample, coins), "==", masked, "criterion over all masks"))
+    found.append(compare(penalty(model, sample, coins), "==", masked - plain, "penalty over all masks"))
+    found.append(compare(risk(model, sample), "==", plain, "loss without masks"))
     return found
 
 
