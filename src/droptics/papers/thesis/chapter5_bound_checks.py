@@ -17,10 +17,12 @@ def learning_terms(factor: float) -> list[Comparison]:
     probability 1 - delta (Lemma 13) and at most 2 c sqrt m always (Lemma 17), delta = 1/(4 eta c sqrt(m) T).
     """
     found = []
-    for gamma, steps, rate, lam, c, m in _settings():
+    for gamma, steps, rate, lam, c, m in (*_settings(), _setting(0.25, 10**6, 0.05)):
         delta = 1 / (4 * rate * c * math.sqrt(m) * steps)
         whole = lam**2 / (rate * steps) + 2 * (lam**2 / (2 * rate * steps) + delta * 2 * c * math.sqrt(m))
-        stated = lazy(margin=gamma, steps=steps, inputs=784, drop=0.5, printed=True).value
+        stated = lazy(margin=gamma, steps=steps, inputs=784, drop=0.5, step_size=rate, printed=True).value
+        printed = 4 * lam**2 / (rate * steps)
+        found.append(compare(stated, "==", printed, f"the printed bound of the library, margin {gamma}", scale=0.0))
         found.append(compare(whole, "<=", factor / 4 * stated, f"margin {gamma}", precision=1e-12, scale=0.0))
     return found
 
