@@ -408,7 +408,7 @@ def effective_means_misclassified(factor: float, slope: float) -> list[Compariso
             a = torch.ones(m).double()
         way = (a[:, None] * W).sum(0)
         beta = factor * nu * (1 - slope) * math.sqrt(m)
-        reach = tensor([-0.06, -0.01, 0.02, 0.1, 0.4, 1.0])
+        reach = tensor([-0.06, -0.01, 0.02, 0.12, 0.4, 1.0])
         x = (beta / math.sqrt(m) - nu + reach[:, None] * nu) * way / way.norm()
 
         def score(points: Tensor, W: Tensor = W, a: Tensor = a) -> Tensor:
@@ -416,8 +416,18 @@ def effective_means_misclassified(factor: float, slope: float) -> list[Compariso
             return -torch.where(units > 0, units, slope * units) @ a
 
         least = score(x[:, None] + nu * disc).amin(1)
-        told = smallest_score(LeakyNet(W, a, slope), x, -torch.ones(6).double(), nu, steps=12)
+        net, leaf = LeakyNet(W, a, slope), x.clone().requires_grad_()
+        found.append(compare(net(x), "==", -score(x), "outputs"))
+        (steepest,) = torch.autograd.grad(score(leaf).sum(), leaf)
+        found.append(compare(net.gradient(x), "==", -steepest, "gradients"))
+        told = smallest_score(net, x, -torch.ones(6).double(), nu, steps=12)
         found.append(compare(told, "<=", least + 0.05 * nu, "search"))
+        # a point of the disc has one of the grid within .06 nu, and no score is steeper than ||a|| ||W|| = sqrt m
+        found.append(compare(told, ">=", least - 0.06 * nu * math.sqrt(m), "search from below"))
+        if seed % 2:
+            found.append(
+                compare(told, "==", score(x + nu * way / way.norm()), "least score of units that look one way")
+            )
         if bool((effective := least <= -beta).any()):
             count += int(effective.sum())
             found.append(compare(score(x)[effective], "<", 0.0, f"clean scores, {m} units, radius {nu:.1f}"))
