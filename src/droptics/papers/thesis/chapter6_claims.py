@@ -136,11 +136,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem19",
         f"{SOURCE}, Lemma 19",
-        "With eta_tr <= 1/(m kappa^2 (R+nu)^2), in expectation over the samples, E_D[-l'(y f(delta_atk))] <= eps at "
-        "some iterate within T_tr = 4 (1 + ||W_1||_F gamma alpha kappa sqrt(m) eps)/(eta_tr (gamma-nu)^2 alpha^2 "
-        "kappa^2 m eps^2) steps.",
+        "With nu < gamma and eta_tr <= 1/(m kappa^2 (R+nu)^2), in expectation over the samples, "
+        "E_D[-l'(y f(delta_atk))] <= eps at some iterate within T_tr = 4 (1 + ||W_1||_F gamma alpha kappa sqrt(m) "
+        "eps)/(eta_tr (gamma-nu)^2 alpha^2 kappa^2 m eps^2) steps.",
         "holds only if",
-        check=partial(training_checks.learns, 1.0),
+        check=lambda: [*training_checks.learns(1.0), *checks.algorithm_5(1.0), *checks.algorithm_6(0.3)],
         control=partial(training_checks.learns, 0.17),
         outside=partial(training_checks.learns, 1.0, 0.0),
         objects=("papers.thesis.leaky.adversarial_sgd", "papers.thesis.leaky.reflected_pgd"),
