@@ -13,14 +13,14 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lem4.1",
         f"{SOURCE}, Lemma 4.1",
-        "All local optima of the tied problem are equalized: ||u_i|| = ||u_j|| for all i and j.",
+        "All local optima of the tied problem with dropout, lam > 0, are equalized: ||u_i|| = ||u_j|| for all i and j.",
         check=lambda: [
             *landscape_checks.unequal_points(0.6),
             *landscape_checks.unequal_points(0.05, 2),
             *landscape_checks.local_minima(0.6),
         ],
         control=partial(landscape_checks.local_minima, 0.0),
-        note="With dropout, however little: at lam = 0 columns may differ. Of maxima, too: all critical points but the "
+        note="However little dropout: at lam = 0 columns may differ. Of maxima, too: all critical points but the "
         "origin have a direction of positive curvature.",
     ),
     Claim(

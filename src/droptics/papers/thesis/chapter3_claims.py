@@ -80,7 +80,7 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-lem6",
         f"{SOURCE}, Lemma 6",
         "All sub-regularizers R_l are rescaling invariant; the infimum Theta(M) of the penalty over the networks of a "
-        "map is always attained; for C = I it depends only on the singular values of the map.",
+        "map is attained, C nonsingular; for C = I it depends only on the singular values of the map.",
         check=lambda: [
             *checks.scaled_layers(),
             *checks.compactness(False),
