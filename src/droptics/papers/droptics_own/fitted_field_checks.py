@@ -109,12 +109,14 @@ def _stacked(scale: float) -> list[Comparison]:
     table, (users, items, ones) = interactions(1, 13, 6)
     both = [DropoutAutoencoder(0.3, 0.8, "free", dtype="float64"), LocalAutoencoder(3, 0.3, 0.8)]
     stack = StackedRanker(both).fit((users, items, ones))
-    alone_scores = [one.scores(table[:, stack.item_ids_.astype(int)]) for one in stack.members_]
+    alone = [DropoutAutoencoder(0.3, 0.8, "free", dtype="float64"), LocalAutoencoder(3, 0.3, 0.8)]
+    alone_scores = [one.fit((users, items, ones)).scores(table[:, one.item_ids_.astype(int)]) for one in alone]
     deviations = [scale * float(part.std()) for part in alone_scores]
     found.append(compare(stack.deviations_, "==", deviations, "deviations of members"))
     for diagonal in ("free", "zero", 0.1):
         made: Any = DropoutAutoencoder(0.3, 0.8, diagonal)
-        found.append(same(made.fit((users, items, ones)).diagonal_, diagonal, f"diagonal {diagonal}", scale))
+        told_point = (made.fit((users, items, ones)).drop_, made.ridge_, made.diagonal_)
+        found.append(same(told_point, (0.3, 0.8, diagonal), f"the given point, diagonal {diagonal}", scale))
     for way in ("squared", "loo"):
         judge: Any = way
         chosen = DropoutAutoencoder(dtype="float64", choose=judge).fit((users, items, ones))
@@ -180,11 +182,11 @@ def _networks(scale: float) -> list[Comparison]:
         found.append(same(told_units, ((5, 4), units, sum(units), 3), f"layers, {masked}", scale))
     relu = ReLUNet([normal(1, 5, 3), normal(2, 2, 5)])
     found.append(same((relu.layer_units, relu.units, relu.output_size), ((3, 5), 8, 2), "ReLU layers", scale))
-    factors = Factorization(normal(1, 4, 3), normal(2, 5, 3))
-    cells, matrices = torch.tensor([[0, 1], [3, 4]]), normal(3, 6, 4, 5)
-    by_cell = torch.stack([factors.U[0] * factors.V[1], factors.U[3] * factors.V[4]])
+    U, V = normal(1, 4, 3), normal(2, 5, 3)
+    factors, cells, matrices = Factorization(U, V), torch.tensor([[0, 1], [3, 4]]), normal(3, 6, 4, 5)
+    by_cell = torch.stack([U[0] * V[1], U[3] * V[4]])
     found.append(compare(factors.unit_outputs(cells), "==", scale * by_cell, "units at cells"))
-    by_matrix = torch.einsum("nij,ik,jk->nk", matrices, factors.U, factors.V)
+    by_matrix = torch.einsum("nij,ik,jk->nk", matrices, U, V)
     found.append(compare(factors.unit_outputs(matrices), "==", scale * by_matrix, "units of measurements"))
     return found
 

@@ -133,6 +133,7 @@ def guarded_runs(scale: float) -> list[Comparison]:
             assert isinstance(together.model, TwoLayerLinear)
             assert isinstance(mine.model, TwoLayerLinear)
             found.append(compare(together.model.U[i], "==", mine.model.U, f"run {i} alone"))
+            found.append(compare(together.model.V[i], "==", mine.model.V, f"first layer of run {i} alone"))
             if mine.multipliers is not None and together.multipliers is not None:
                 found.append(compare(together.multipliers[i], "==", mine.multipliers, f"masks of run {i} alone"))
     ball = train(both, data, Plain(), steps=1, step_size=0.02, max_norm=MaxNorm(0.9, (1,), -2))
