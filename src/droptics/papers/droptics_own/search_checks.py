@@ -130,16 +130,15 @@ def _interrupted(scale: float) -> list[Comparison]:
             robust_accuracy(model, data, threat, methods, checkpoint=path, batch=5)
         stopped, model.calls, model.most = model.calls, 0, math.inf
         resumed = robust_accuracy(model, data, threat, methods, checkpoint=path, batch=5)
-    after, far = model.calls, _distances(weights, offset, data, "l2")
-    told = robust_accuracy(model, data, threat)
-    fooled = (told.found_by < len(told.stages)).double()
-    return [
+    found = [
         compare(stopped, "==", scale * (int(0.7 * passes) + 1), "passes until the interruption"),
-        compare(after, "<", passes, "passes after it"),
+        compare(model.calls, "<", passes, "passes after it"),
         compare(resumed.inputs, "==", whole.inputs, "points of an interrupted run"),
         compare(resumed.found_by, "==", whole.found_by, "who fooled whom in an interrupted run"),
-        compare(fooled, "==", scale * (far <= threat.radius).double(), "fooled by default"),
     ]
+    told, far = robust_accuracy(model, data, threat), _distances(weights, offset, data, "l2")
+    fooled = (told.found_by < len(told.stages)).double()
+    return [*found, compare(fooled, "==", scale * (far <= threat.radius).double(), "fooled by default")]
 
 
 def affine_ensembles(scale: float) -> list[Comparison]:
