@@ -106,7 +106,8 @@ def _losses(scale: float) -> list[Comparison]:
         told, direction = value_and_slope(scorer, score, signs)
         found.append(compare(told, "==", scale * value, f"one output, {type(scorer).__name__}"))
         found.append(compare(direction[:, 0], "==", scale * slope, f"its slope, {type(scorer).__name__}"))
-        found.append(compare(values(scorer, score, signs)[1], "==", scale * z, f"its margin, {type(scorer).__name__}"))
+        for told, wanted in zip(values(scorer, score, signs), (value, z), strict=True):
+            found.append(compare(told, "==", scale * wanted, f"it and its margin, {type(scorer).__name__}"))
     odd = tensor([[1.0, 2.0, 2.0], [3.0, 1.0, 0.0], [math.nan, 1.0, 0.0], [1.0, math.inf, 0.0], [0.0, 2.0, 1.0]])
     labels = torch.tensor([1, 0, 1, 1, 2])
     found.append(compare(mistaken(odd, labels).double(), "==", tensor([0.0, 0, 1, 1, 1]) * scale, "mistaken"))

@@ -21,15 +21,15 @@ def threats(scale: float) -> list[Comparison]:
     inputs, points = uniform(1, 40, 4), uniform(1, 40, 4) + 0.8 * normal(2, 40, 4)
     found, radius = [], 0.5
     for norm, order in (("l2", 2.0), ("l1", 1.0), ("linf", math.inf)):
-        for box in (None, (0.0, 1.0)):
+        for box in (None, (-0.3, 1.1)):
             threat = Threat(norm, radius, box)
             near = threat.project(points, inputs)
             moves = near - inputs
             sizes = torch.linalg.vector_norm(moves, ord=order, dim=1)
             found.append(compare(sizes, "<=", scale * radius, f"{norm} ball, box {box}"))
             if box is not None:
-                found.append(compare(near, ">=", 0.0, "box"))
-                found.append(compare(near, "<=", 1.0, "box"))
+                found.append(compare(near, ">=", box[0], "box"))
+                found.append(compare(near, "<=", box[1], "box"))
             # nearest: <points - near, other - near> <= 0 for every reachable other, and the solution of a solver
             draws = torch.Generator().manual_seed(3)
             others = torch.stack([threat.around(inputs).random(draws) for _ in range(50)])
@@ -57,7 +57,8 @@ def threats(scale: float) -> list[Comparison]:
                     )
                 )
             # half of what the box allows: there is room, though not everywhere for the shortest step
-            room = torch.where(slope > 0, 1 - inputs, inputs)
+            low, high = box or (0.0, 1.0)
+            room = torch.where(slope > 0, high - inputs, inputs - low)
             rise = 0.5 * (slope.abs() * room).sum(1)
             step = Threat(norm, 9.0, box).around(inputs).advance(inputs, slope, rise)
             found.append(compare((step * slope).sum(1), "==", scale * rise, f"a step to a boundary, {norm} {box}"))
@@ -69,8 +70,8 @@ def threats(scale: float) -> list[Comparison]:
             else:
                 least = [_shortest(slope[k], float(rise[k]), inputs[k], norm, box) for k in range(5)]
                 found.append(compare(length[:5], "==", tensor(least), f"the shortest in a box, {norm}", 1e-5))
-                found.append(compare(inputs + step, ">=", 0.0, f"a step in the box, {norm}"))
-                found.append(compare(inputs + step, "<=", 1.0, f"a step in the box, {norm}"))
+                found.append(compare(inputs + step, ">=", low, f"a step in the box, {norm}"))
+                found.append(compare(inputs + step, "<=", high, f"a step in the box, {norm}"))
     return found
 
 
