@@ -104,7 +104,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-def4",
         f"{SOURCE}, Definition 4",
-        "nu = sum_l lam^l e_l(1/d_1..1/d_k) = prod(1 + lam/d_i) - 1 grows with rate and depth, falls with width.",
+        "nu = sum_l lam^l e_l(1/d_1..1/d_k) = prod(1 + lam/d_i) - 1 grows with the rate and, where that is above 0, "
+        "with depth; there it falls with width.",
         check=partial(checks.strength, 0.0),
         control=partial(checks.strength, 0.1),
         objects=("penalties.effective_strength",),

@@ -79,7 +79,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop5",
         f"{SOURCE}, eq. (4.3)-(4.4), Proposition 5",
-        "Dropout on the hidden layer of a ReLU network adds lam sum_k ||u_k||^2 mean a_k^2.",
+        "Dropout on the hidden layer of a ReLU network adds lam sum_k ||u_k||^2 mean a_k^2 to the mean squared loss.",
         check=partial(relu_checks.relu_penalty, _rate),
         control=partial(relu_checks.relu_penalty, lambda drop: drop),
         objects=("penalties.penalty", "models.LastLayer"),
