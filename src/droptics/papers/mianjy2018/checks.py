@@ -144,8 +144,8 @@ def lower_bounds(share: float) -> list[Comparison]:
 
     The sum is above ||UV^T||_*, strictly for factors in general position, and equal to it for turned singular vectors.
     """
-    drop, found = 0.3, []
-    for seed, width in ((1, 5), (2, 2), (3, 1), (4, 3)):
+    found = []
+    for seed, width, drop in ((1, 5, 0.3), (2, 2, 0.8), (3, 1, 0.3), (4, 3, 0.6)):
         plain = two_layer(seed, 3, 4, width)
         products = plain.U.norm(dim=0) * plain.V.norm(dim=0)
         equal = TwoLayerLinear(1.7 * plain.U / products, plain.V)
@@ -171,6 +171,8 @@ def lower_bounds(share: float) -> list[Comparison]:
         products = [(a.norm(dim=0) * b.norm(dim=0)) for a, b in (wide, (wide[0] @ turn, wide[1] @ turn))]
         found.append(compare(products[0].sum(), "==", share * values.sum(), f"singular vectors attain it, r={width}"))
         found.append(compare(products[1], "==", share * values.sum() / width, f"jointly equalized, r={width}"))
+        paid = library(TwoLayerLinear(wide[0] @ turn, wide[1] @ turn), Moments.of_map(normal(9, 3, 4)), 0.6)
+        found.append(compare(paid, "==", share * 1.5 / width * values.sum() ** 2, f"both are equalities, r={width}"))
     return found
 
 

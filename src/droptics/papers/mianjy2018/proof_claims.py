@@ -77,11 +77,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-rem5.1",
         f"{SOURCE}, Remark 5.1",
-        "Algorithm 3 costs O(d^2 r + d r^2 + r^4).",
+        "Algorithm 3 costs O(d^2 r + d r^2 + r^4) where an SVD of rank r costs O(d^2 r).",
         check=partial(proof_checks.eigendecomposition_cost, 4),
         control=partial(proof_checks.eigendecomposition_cost, 3),
-        note="Counted are the cubes of the sizes of the eigendecompositions of Algorithm 2, the r^4; the other two "
-        "terms are one decomposition of rank r and one Gram matrix. Plane rotations bring it to O(d^2 r).",
+        note="Counted are the products of Algorithm 2, d r^2 for its Gram matrix, and the cubes of the sizes of its "
+        "eigendecompositions, the r^4. Plane rotations bring it to O(d^2 r).",
     ),
     Claim(
         "mianjy2018-sec6",

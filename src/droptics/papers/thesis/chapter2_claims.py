@@ -64,16 +64,16 @@ MEANT = {"lem21-proof": "lem21", "lem4-proof": "lem4", "lem5-proof": "lem5"}
 NOTES = {
     "def2": "Stronger than the earlier definition: every product must equal ||UV^T||_*/r, not only one another.",
     "thm2": "With dropout: at lam = 0, the left panel of Figure 2-1, optima need not be.",
-    "rem4": "Counted are the cubes of the sizes of the eigendecompositions, which sum to at most r^4; the other two "
-    "terms are one decomposition of rank r and one Gram matrix.",
+    "rem4": "Counted are the products of Algorithm 2, d r^2 for its Gram matrix, and the cubes of the sizes of the "
+    "eigendecompositions, which sum to at most r^4.",
     "lem3": "M is symmetric and positive semi-definite there, as for Theorem 3, and must be (M = diag(1,-1), U = 0); "
     "for every symmetric M UU^T <= PMP with P the projector on range U.",
 }
 STATEMENTS = {
-    "rem4": "Algorithm 3 costs O(d^2 r + d r^2 + r^4), d = max{d2, d0}: an SVD of rank r, the Gram matrix of Algorithm "
-    "2 and an eigendecomposition of O(r^3) in each of its iterates.",
-    "def2": "(U, V) is jointly equalized when every ||u_i|| ||v_i|| = ||UV^T||_*/r: exactly then R(U,V) >= (lam/r) "
-    "(sum_i ||u_i|| ||v_i||)^2 >= (lam/r) ||UV^T||_*^2 are equalities.",
+    "rem4": "Where an SVD of rank r costs O(d^2 r), d = max{d2, d0}, Algorithm 3 costs O(d^2 r + d r^2 + r^4): the "
+    "Gram matrix of Algorithm 2 costs O(d r^2) and the eigendecomposition in each of its iterates O(r^3).",
+    "def2": "(U, V) is jointly equalized when every ||u_i|| ||v_i|| = ||UV^T||_*/r: exactly then, for lam > 0, R(U,V) "
+    ">= (lam/r) (sum_i ||u_i|| ||v_i||)^2 >= (lam/r) ||UV^T||_*^2 are equalities.",
 }
 
 
