@@ -136,6 +136,9 @@ def _solved(scale: float, data: Sample, T: Tensor, constant: float, name: str) -
     found.append(compare(best.objective, "<=", (whole + 1e-5 * energy) / scale, f"reached, {name}", 0.0))
     found.append(compare([best.scale, best.slack], "==", [scale * energy, slack], f"scale, {name}"))
     found.append(compare(best.rank, "==", scale * rank, f"rank, {name}"))
+    # what the directions within rounding could still gain leaves a gap
+    closed = (best.certified, certify(best.model, data, law).certified)
+    found.append(same(closed, (slack <= 1e-9 * energy,) * 2, f"certified, {name}", scale))
     found.append(compare(best.tolerance, "==", scale * 1e-9, f"tolerance, {name}", 1e-12, 1e-300))
     found.append(same((best.claim, best.method), ("mianjy2018-thm3.6", "closed form"), f"words, {name}", scale))
     other = TwoLayerLinear(normal(1, 2, width).float(), normal(2, 4, width).float())

@@ -187,12 +187,12 @@ def _kept(models: dict[str, tuple[Model, Tensor]], data: Sample, scale: float) -
         again = evaluate(model, known, least.kept[None], scale=least.scale)
         found.append(compare(least.accuracy, "==", scale * again.accuracies[0], f"accuracy of the smallest, {name}"))
         found.append(compare(least.accuracy, ">=", full - 0.1, f"within the tolerance, {name}"))
-        found.append(compare(least.width, "==", least.kept.sum(), f"its width, {name}"))
+        wanted = tensor([least.kept.sum(), full, scale * psi.sum() / psi[least.kept].sum() if least.width else 1.0])
+        found.append(compare([least.width, least.full, least.scale], "==", wanted, f"its fields, {name}"))
         short = next(width for width in range(units + 1) if accuracy_by_width(model, known)[width] >= full - 0.1)
         found.append(compare(least.width, "<=", short, f"no larger than by flow, {name}"))
-        part = kept[5]
-        smaller: Any = export(model, known, part, scale=1.5)
-        found.append(compare(smaller(data.inputs), "==", scale * outputs(1.5 * part.double()), f"exported, {name}"))
+        smaller: Any = export(model, known, kept[5], scale=1.5)
+        found.append(compare(smaller(data.inputs), "==", scale * outputs(1.5 * kept[5].double()), f"exported, {name}"))
     model = models["plain"][0]
     one = ReLUNet([normal(4, 4, 3), normal(5, 1, 4)])
     signs = torch.where(torch.arange(12) % 2 > 0, 1.0, -1.0).double()

@@ -88,6 +88,7 @@ def _least(scale: float) -> list[Comparison]:
                 compare(imbalance(model, known, law), "==", scale * (gap / below.value - 1), f"imbalance, {label}")
             )
             for told in (least, below):
+                found.append(compare([told.lower, told.upper], "==", told.value * scale, f"exact, {label}"))
                 found.append(compare(told.error, "<=", 1e-9 * float(told.value), f"rounding, {label}"))
                 found.append(compare(told.error, ">=", 1e-17 * float(told.value) * scale, f"some rounding, {label}"))
     return found

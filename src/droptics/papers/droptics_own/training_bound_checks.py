@@ -165,6 +165,14 @@ def _lazy(scale: float) -> list[Comparison]:
     from_data = lazy(net, data, drop=0.2, step_size=0.5)
     by_hand = lazy(margin=0.4 * linear_margin(data), steps=4, inputs=2, width=5, drop=0.2, step_size=0.5)
     found.append(compare(from_data.needed["steps"], "==", scale * by_hand.needed["steps"], "letters from data"))
+    found.append(compare([from_data.value, lazy(data=data).trivial], "==", [math.inf, scale], "a width too small"))
+    # few steps, where the confidence that the start spends shows: 1 / (4 eta T c sqrt(m)) of a failure of 1e-5
+    few = lazy_setting(0.5, 1, 3, step_size=0.5)
+    spent = 1 / (4 * 0.5 * _strength(0.5, 1, 3, 0.5, few.width)[1] * math.sqrt(few.width))
+    ask = partial(lazy, margin=0.5, steps=1, inputs=3, drop=0.0, step_size=0.5, compression=True)
+    paid = 2 / (3 - math.e) * math.log(1 / (1e-5 - spent))
+    found.append(compare(ask(confidence=1 - 1e-5).terms["confidence"], "==", scale * paid, "a share spent", 1e-9))
+    found.append(compare(ask(confidence=1 - spent / 2).value, "==", math.inf, "all of it spent"))
     mixed = Sample(torch.cat([points, -points]), torch.ones(8).double())
     found.append(compare(lazy(data=mixed).needed["steps"], "==", math.inf, "not separable"))
     for printed in (False, True):
