@@ -119,7 +119,7 @@ def read_data(scale: float) -> list[Comparison]:
 
 
 def shared_draws(scale: float) -> list[Comparison]:
-    """Draws go to sites that the fewest resolve, then to the widest spread; penalties are those of all masks."""
+    """Draws go to sites that cost least to resolve, then to the widest spread; penalties are those of all masks."""
     found: list[Comparison] = []
     guesses = {"wide": Guess(1.0, 2.0), "narrow": Guess(1.0, 0.01), "small": Guess(0.001, 0.02)}
     costs, least = {"wide": 1.0, "narrow": 0.5, "small": 0.25}, {"wide": 1, "narrow": 2, "small": 1}
@@ -134,6 +134,12 @@ def shared_draws(scale: float) -> list[Comparison]:
         draws = share_out(guesses, costs, budget, least)
         told = [draws[name] for name in guesses]
         found.append(compare(told, "==", scale * tensor(wanted), f"draws within {budget}"))
+    # (2.8 / 2)^2 and (2.8 / 1)^2: two and eight draws resolve them, and seven more of the second cost less
+    unlike = {"few": Guess(10.0, 1.0), "many": Guess(5.0, 1.0)}
+    for budget, wanted in ((1.35, (1, 3)), (2.35, (1, 8)), (2.85, (2, 8))):
+        draws = share_out(unlike, {"few": 1.0, "many": 0.1}, budget, dict.fromkeys(unlike, 1))
+        told = [draws[name] for name in unlike]
+        found.append(compare(told, "==", scale * tensor(wanted), f"draws by their cost, {budget}"))
     # sites that are resolved by their least draws: the rest goes where deviation / sqrt(draws) is largest
     known = {"first": Guess(100.0, 3.0), "second": Guess(100.0, 2.0), "third": Guess(100.0, 1.0)}
     for budget, wanted in ((4.0, (2, 1, 1)), (6.0, (3, 2, 1)), (14.0, (9, 4, 1)), (15.0, (10, 4, 1))):

@@ -214,8 +214,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "shared-draws",
-        "Draws go to sites that the fewest resolve, then where their spread is largest, within the budget; sites of "
-        "few units have the penalties of all masks, and intervals of the training loss cover theirs.",
+        "Beyond the least number each, draws go to the sites that cost least to resolve, then where their spread is "
+        "largest, within the budget; sites of few units have the penalties of all masks, and intervals of the training "
+        "loss cover theirs.",
         pair(audited_data_checks.shared_draws),
         ("audits.audit",),
         f"{ENUMERATED} Intervals at 99.9999 %.",

@@ -125,7 +125,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-connections",
         "droptics, replaces pal2020-thm4.1",
-        "DropConnect on the first weights has the induced penalty (gamma/d) ||B diag(||M_i||)||_*^2.",
+        "DropConnect on the first weights, d hidden units, has the induced penalty (gamma/d) "
+        "||B diag(sqrt E x_i^2)||_*^2, the least over all factors U V^T = B, gamma the odds of being dropped.",
         check=partial(dropped_weight_checks.drop_connect_optimum, 1.0),
         control=partial(dropped_weight_checks.drop_connect_optimum, 1.1),
         objects=("optima.optimum", "envelopes.induced", "models.Connections"),
@@ -134,7 +135,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-dropconnect-last",
         "droptics, the true companion of pal2020-thm4.1",
-        "DropConnect on the LAST weights has exactly the penalty of dropout.",
+        "With squared loss DropConnect on the LAST weights has the very penalty of dropout before them, at one rate.",
         check=partial(runs.last_weights, 1.0),
         control=partial(runs.last_weights, 1.02),
         objects=("layers.DropConnect", "penalties.penalty"),
@@ -308,8 +309,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-dropconnect-ratio",
         "droptics, on pal2020-thm4.1",
-        "Per unit, the dropout penalty over the DropConnect penalty lies between the extreme eigenvalues of the "
-        "correlation matrix of the inputs, both attained: neither dominates.",
+        "Per unit, at one rate above zero, the dropout penalty over the DropConnect penalty lies between the extreme "
+        "eigenvalues of E[x_i x_j] / sqrt(E[x_i^2] E[x_j^2]), both attained: unless these correlations are all zero, "
+        "neither dominates.",
         check=partial(connection_checks.per_unit_ratio, 1.0),
         control=partial(connection_checks.per_unit_ratio, 0.9),
         objects=("models.Connections", "penalties.penalty"),

@@ -37,26 +37,34 @@ def trained_modules(scale: float) -> list[Comparison]:
             LastLayer.of(module),
             data,
             objective,
-            steps=1,
+            steps=3,
             step_size=0.1,
-            keep=(0, 1),
+            keep=(0, 1, 2, 3),
             record=Recording(("risk", "singular_values"), at=(0, 1)),
         )
-        other = copy.deepcopy(module)
-        features = other[:2](data.inputs)
-        head = other[2]
-        assert isinstance(head, nn.Linear)
-        mask = run.iterates[0].multipliers
-        used = features if mask is None or name != "masked" else features * mask
-        loss = (head(used) - data.targets).square().sum(1).mean()
-        if name == "exact":
-            outputs = head(features * (kept / (1 - law.drop))[:, None])
-            loss = chances @ (outputs - data.targets).square().sum(2).mean(1)
-        loss.backward()
-        assert isinstance(run.model, LastLayer)
-        for new, old in zip(run.model.module.parameters(), other.parameters(), strict=True):
-            assert old.grad is not None
-            found.append(compare(new, "==", old.detach() - scale * 0.1 * old.grad, f"a step of a module, {name}"))
+        other, masks = copy.deepcopy(module), []
+        for step in range(3):
+            features = other[:2](data.inputs)
+            head = other[2]
+            assert isinstance(head, nn.Linear)
+            mask = run.iterates[step].multipliers if name == "masked" else None
+            masks += [] if mask is None else [mask]
+            loss = (head(features if mask is None else features * mask) - data.targets).square().sum(1).mean()
+            if name == "exact":
+                outputs = head(features * (kept / (1 - law.drop))[:, None])
+                loss = chances @ (outputs - data.targets).square().sum(2).mean(1)
+            slopes = torch.autograd.grad(loss, list(other.parameters()))
+            after = run.iterates[step + 1].model
+            assert isinstance(after, LastLayer)
+            with torch.no_grad():
+                for new, old, slope in zip(after.module.parameters(), other.parameters(), slopes, strict=True):
+                    old.sub_(scale * 0.1 * slope)
+                    found.append(compare(new, "==", old.clone(), f"step {step} of a module, {name}"))
+        if masks:
+            drawn = torch.stack(masks)
+            found.append(compare(drawn, "==", torch.where(drawn > 0, 1 / (1 - law.drop), 0.0), "multipliers"))
+            found.append(compare((drawn == 0).sum(), ">", 0, "units that were dropped"))
+            found.append(compare((drawn[1:] != drawn[:-1]).sum(), ">", 0, "other units at other steps"))
         values = torch.linalg.svdvals(module(data.inputs).detach())
         found.append(compare(run.history["singular_values"][0], "==", scale * values, f"spectrum of outputs, {name}"))
     return found

@@ -93,7 +93,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "written-pages",
-        "Tables of rows and pages of claims hold what they are made of; engines give what the function gives.",
+        "Tables of rows and pages of claims hold what they are made of; the local engine gives what the function "
+        "gives, and engines are found by their names.",
         pair(mechanism_checks.written_pages),
         ("evidence.pages.claims_page", "evidence.pages.errata_page", "evidence.Local", "evidence.engine"),
         TOY,

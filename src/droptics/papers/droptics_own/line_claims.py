@@ -101,8 +101,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "audits-in-full",
-        "Runs of an audit under masks from outside: slopes, what a mask does beyond first order, first looks, lists of "
-        "outcomes alone and together, shared draws, means and their degrees of freedom.",
+        "Under the same masks an audit has the slopes, changes beyond first order, first looks, lists of outcomes "
+        "alone and together, shared draws, and means with their degrees of freedom that are written out from the loss.",
         pair(audit_run_checks.audits_in_full),
         ("losses.CrossEntropy", "losses.Squared"),
         "By autograd under the same masks.",

@@ -12,7 +12,7 @@ from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import moments, tensor
 from droptics.training.draws import _Population
 from droptics.training.philox import bits, normals, rounds, uniforms
-from droptics.training.random_numbers import CHOICES, INPUTS, MASKS, Counted, Sequential
+from droptics.training.random_numbers import CHOICES, INPUTS, MASKS, Counted, Numbers, Sequential
 
 # known answers of Philox 4x32-10: counter, key, words
 PUBLISHED: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...] = (
@@ -106,8 +106,14 @@ def random_numbers(scale: float) -> list[Comparison]:
         share = torch.stack([(chosen == i).double().mean() for i in range(3)])
         found.append(compare(share, "==", 1 / 3, f"choice, {name}", precision=5 * (0.25 / 20000) ** 0.5))
     assert len({CHOICES, INPUTS, MASKS}) == 3
+    return [*found, *_examples(scale, Counted([5], cpu)), *_examples(scale, Sequential([5], cpu))]
+
+
+def _examples(scale: float, numbers: Numbers) -> list[Comparison]:
+    """Second moments of fresh examples."""
+    found: list[Comparison] = []
     data = moments(3, 2, 3)
-    inputs, targets = _Population(data).draw(Sequential([5], cpu), 0, 100, 400)
+    inputs, targets = _Population(data).draw(numbers, 0, 100, 400)
     x, y = inputs.reshape(-1, 3), targets.reshape(-1, 2)
     # 40,000 normal examples: the error of a product is at most sqrt(2 a b) / 200
     level = 5 * 2**0.5 / 200

@@ -33,7 +33,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm4",
         f"{SOURCE}, Theorem 4",
-        "Rescaling the inputs by a signed diagonal matrix changes neither criterion nor aversion.",
+        "Rescaling the inputs by an invertible diagonal matrix A, signs included, changes no criterion where W_1 "
+        "becomes W_1 A^-1, and not the aversion.",
         check=partial(checks.rescaled_inputs, True),
         control=partial(checks.rescaled_inputs, False),
         objects=("penalties.criterion", "models.ReLUNet"),
@@ -228,7 +229,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm18-decay",
         f"{SOURCE}, Theorem 18 (a) and (c)",
-        "Its weights are at most one for y <= K n^(d-1), and J_2 <= (lam y^(2/d)/2)(Kn + n^2(d-2) + n).",
+        "The network of equal weights and risk zero at x = (1, ..., 1) has weights of at most one for 0 <= y <= "
+        "K n^(d-1), and J_2 <= (lam y^(2/d)/2)(Kn + n^2(d-2) + n).",
         check=partial(checks.growth_decay, 1.0),
         control=partial(checks.growth_decay, 0.9),
         objects=("models.ReLUNet", "penalties.risk"),

@@ -168,7 +168,14 @@ def uniform_deviation(scale: float) -> list[Comparison]:
         added = scale * uniform(0.0, 0.0, count, confidence=1 - delta).value
         beyond = binom.cdf(math.ceil(count * (0.5 - added)) - 1, count, 0.5)
         found.append(compare(float(beyond), "<=", delta, f"one coin, n={count}", precision=0.0))
-    return [*found, compare(ours, ">=", 2 * R_n + tail, "the library's log(2/delta)")]
+    larger = 3 * math.sqrt(math.log(2 / delta) / (2 * n))
+    told = [uniform(0.3, R_n / 9, n, confidence=1 - delta, empirical=own).value for own in (False, True)]
+    parts = [0.3 + 2 * R_n / 9 + tail / 3, 0.3 + 2 * R_n / 9 + larger]
+    return [
+        *found,
+        compare(told, "==", parts, "the library's terms"),
+        compare(ours, ">=", 2 * R_n + tail, "the library's log(2/delta)"),
+    ]
 
 
 def squared_deviation(scale: float) -> list[Comparison]:

@@ -133,6 +133,10 @@ def robust_training(radius: float) -> list[Comparison]:
             constants="printed",
         )
         rate, beta = stated.terms["training_step_size"], stated.terms["beta"]
+        growth = 1 + start.norm * GAMMA * slope * eps  # kappa sqrt m is 1
+        bounds = [64 * (REACH + nu) ** 2 * growth / ((GAMMA - nu) * slope * eps) ** 2, 1 / (REACH + nu) ** 2]
+        bounds.append(2 * nu * (1 - slope))
+        found.append(compare([stated.value, rate, beta], "==", bounds, f"T_tr, eta_tr and beta, slope {slope}"))
         runs = [_trained(start, steps, rate, effort, seed, 1, radius) for seed in (1, 2)]
         largest = max(max(run.norms) for run in runs)
         found.append(compare(steps, "<=", stated.value, "steps against T_tr"))
