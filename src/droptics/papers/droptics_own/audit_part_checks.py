@@ -89,6 +89,8 @@ def _merged_heads(scale: float) -> list[Comparison]:
     found.append(compare(merged.moments.yx, "==", scale * moved.mT @ features / 9, "with targets"))
     kept = merged.sample()
     found.append(compare(kept.inputs, "==", scale * features, "their features"))
+    found.append(compare(kept.targets, "==", scale * targets, "their targets"))
+    found.append(compare(merged.bias, "==", scale * normal(6, 2), "their offset"))
     found.append(same((merged.count, len(kept.targets)), (9, 9), "how many", scale))
     layers = [(normal(7, 3, 4), normal(8, 3)), (normal(9, 2, 3), normal(10, 2))]
     chains = [Chain(layers, {"in": 0, "mid": 1}) for _ in range(3)]

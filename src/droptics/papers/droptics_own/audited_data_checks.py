@@ -136,10 +136,10 @@ def shared_draws(scale: float) -> list[Comparison]:
         found.append(compare(told, "==", scale * tensor(wanted), f"draws within {budget}"))
     # (2.8 / 2)^2 and (2.8 / 1)^2: two and eight draws resolve them, and seven more of the second cost less
     unlike = {"few": Guess(10.0, 1.0), "many": Guess(5.0, 1.0)}
-    for budget, wanted in ((1.35, (1, 3)), (2.35, (1, 8)), (2.85, (2, 8))):
+    for budget, both in ((1.35, (1, 3)), (2.35, (1, 8)), (2.85, (2, 8))):
         draws = share_out(unlike, {"few": 1.0, "many": 0.1}, budget, dict.fromkeys(unlike, 1))
         told = [draws[name] for name in unlike]
-        found.append(compare(told, "==", scale * tensor(wanted), f"draws by their cost, {budget}"))
+        found.append(compare(told, "==", scale * tensor(both), f"draws by their cost, {budget}"))
     # sites that are resolved by their least draws: the rest goes where deviation / sqrt(draws) is largest
     known = {"first": Guess(100.0, 3.0), "second": Guess(100.0, 2.0), "third": Guess(100.0, 1.0)}
     for budget, wanted in ((4.0, (2, 1, 1)), (6.0, (3, 2, 1)), (14.0, (9, 4, 1)), (15.0, (10, 4, 1))):

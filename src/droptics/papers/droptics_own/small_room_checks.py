@@ -314,18 +314,24 @@ def units_of_networks(scale: float) -> list[Comparison]:
         compare(told.regularizer, "==", psi.square().sum(), "regularizer"),
     ]
     order = psi.argsort(descending=True)
-    curve = []
+    curve, by_width = [], []
     for width in range(7):
         factor = float(psi.sum() / psi[order[:width]].sum()) if width else 1.0
         mask = torch.zeros(6, dtype=torch.float64)
         mask[order[:width]] = factor
         outputs = (hidden * mask) @ net.weights[1].mT + net.biases[1]
+        by_width.append(outputs)
         curve.append(float((outputs.argmax(1) == data.targets).double().mean()))
     found.append(compare(accuracy_by_width(net, data), "==", curve, "accuracy by width"))
-    least = next(width for width in range(7) if curve[width] >= curve[6] - 0.2)
-    few = smallest(net, data, 0.2, draws=0)
-    found.append(compare(few.width, "==", least, "smallest"))
-    found.append(compare(few.accuracy, "==", curve[least], "its accuracy"))
+    for labels, lost in ((data.targets, 0.2), (outputs.argmax(1), 0.1)):  # the second is right with all units alone
+        few = smallest(net, Sample(data.inputs, labels), lost, draws=0)
+        right = [float((one.argmax(1) == labels).double().mean()) for one in by_width]
+        least = next(width for width in range(7) if right[width] >= right[6] - lost)
+        factor = float(psi.sum() / psi[order[:least]].sum()) if least else 1.0
+        found.append(compare(few.kept, "==", torch.isin(torch.arange(6), order[:least]), f"smallest, {lost}"))
+        told_few = [few.width, few.accuracy, few.full, few.scale]
+        found.append(compare(told_few, "==", [least, right[least], right[6], factor], f"its numbers, {lost}"))
+    found.append(compare(least, ">", 0, "units that are needed"))
     kept = tensor([1.0, 0, 1, 1, 0, 1]) > 0
     small = export(net, data, kept, scale=1.5)
     wanted = (hidden * kept * 1.5) @ net.weights[1].mT + net.biases[1]

@@ -136,14 +136,17 @@ def _leaky(seed: int, width: int, inputs: int, slope: float) -> LeakyNet:
     return LeakyNet(normal(seed, width, inputs), torch.sign(normal(seed + 1, width)) / width**0.5, slope)
 
 
-def _attacked(net: LeakyNet, x: Tensor, y: Tensor, radius: float, step: float, steps: int) -> tuple[Tensor, float]:
+def _attacked(
+    weights: tuple[Tensor, Tensor, float], x: Tensor, y: Tensor, radius: float, step: float, steps: int
+) -> tuple[Tensor, float]:
     """Algorithm 5 written out for one example: ascent on l_- by automatic differentiation, projection.
 
     The visited point of largest l_-, and by how much the score y f of the last one is above its.
     """
 
     def score(point: Tensor) -> Tensor:
-        return scores(net.hidden, net.top, point, net.slope)
+        hidden, top, slope = weights
+        return scores(hidden, top, point, slope)
 
     delta, best = x, x
     for _ in range(steps):
@@ -164,9 +167,11 @@ def algorithm_5(share: float) -> list[Comparison]:
     found, earlier = [], 0
     cases = ((0.3, 0.7, 0.4, 5), (0.6, 0.2, 1.5, 3), (1.0, 2.0, 0.1, 8), (0.1, 0.7, 3.0, 6), (0.3, 0.0, 0.4, 2))
     for seed, (slope, radius, step, steps) in enumerate(cases):
-        net, X, y = _leaky(seed, 5, 3, slope), 2 * normal(seed + 2, 6, 3), torch.sign(normal(seed + 3, 6))
+        # of unequal sizes: what a network stores is not taken from it
+        weights = normal(seed, 5, 3), normal(seed + 1, 5) / 5**0.5, slope
+        net, X, y = LeakyNet(*weights), 2 * normal(seed + 2, 6, 3), torch.sign(normal(seed + 3, 6))
         ours = reflected_pgd(net, X, y, radius, step, steps)
-        theirs = [_attacked(net, x, label, radius, share * step, steps) for x, label in zip(X, y, strict=True)]
+        theirs = [_attacked(weights, x, label, radius, share * step, steps) for x, label in zip(X, y, strict=True)]
         found.append(compare(ours, "==", torch.stack([points[0] for points in theirs]), f"attacked, radius {radius}"))
         found.append(compare((ours - X).norm(dim=1), "<=", radius, f"inside the ball of radius {radius}"))
         earlier += sum(above > 1e-6 for _, above in theirs)
@@ -188,7 +193,9 @@ def algorithm_6(radius: float) -> list[Comparison]:
         X, y = normal(seed + 2, 4, 3), torch.sign(normal(seed + 3, 4))
         for x, label in zip(X, y, strict=True):
             largest = 1 / float(net.top.square().sum() * net.hidden.square().sum())
-            point, _ = _attacked(net, x, label, radius, largest if given is None else given, 3)
+            point, _ = _attacked(
+                (net.hidden, net.top, net.slope), x, label, radius, largest if given is None else given, 3
+            )
             leaf = net.hidden.clone().requires_grad_(True)
             (change,) = torch.autograd.grad(
                 nn.functional.softplus(-label * scores(leaf, net.top, point, net.slope)), leaf
@@ -370,7 +377,10 @@ def attack_bound(beta_factor: float, share: float) -> list[Comparison]:
         found.append(compare(net(X), "==", scores(W, a, X, alpha), f"outputs, m={m}"))
         for times in (1, 40):  # steps that stay inside the ball, and some that do not
             few = reflected_pgd(net, X[:3], y[:3], nu, times * eta, 4)
-            written = [_attacked(net, one, sign, nu, times * eta, 4)[0] for one, sign in zip(X[:3], y[:3], strict=True)]
+            stored = net.hidden, net.top, net.slope
+            written = [
+                _attacked(stored, one, sign, nu, times * eta, 4)[0] for one, sign in zip(X[:3], y[:3], strict=True)
+            ]
             found.append(compare(few, "==", torch.stack(written), f"four steps of {times} eta, m={m}"))
         reached = y * net(reflected_pgd(net, X, y, nu, eta, T))
         right = 2 * torch.sigmoid(-reached) + 4 * nu**2 / (eta * T)
