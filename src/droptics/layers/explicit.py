@@ -171,8 +171,8 @@ class ExplicitDropout(nn.Module):
         """Mean Kullback-Leibler divergence between two different masks of an example, in the shape of `penalties`.
 
         R-Drop's term, over all ordered pairs of the masks of form "sampled" at once: with log-probabilities L_k and
-        probabilities p_k it is (K sum_k p_k . L_k - (sum_k p_k) . (sum_k L_k)) / (K (K - 1)). To second order in the
-        noise it is twice the penalty.
+        probabilities p_k it is (K sum_k p_k . L_k - (sum_k p_k) . (sum_k L_k)) / (K (K - 1)). To second order twice the
+        penalty, times up to K / (K - 1) because masks drawn together balance each other (droptics-consistency).
         """
         if self.form != "sampled":
             raise ValueError(f"form must be 'sampled' to compare masks, got {self.form!r}")

@@ -173,23 +173,43 @@ def consistency(factor: float) -> list[Comparison]:
             label = f"all pairs of masks, rate {drop}, noise {size}"
             # the next order is smaller by the noise; moves of a few units of it
             found.append(compare(ratio, "==", factor, label, precision=2 * size))
+            if size == 1e-2:
+                found += _drawn_pairs(model, sample.inputs, drop, own - across, factor)
     model, sample = _head(3, 20, 1e-2)
     head = nn.Linear(6, 3, bias=False).double()
     head.weight = nn.Parameter(model.U)
-    layer = ExplicitDropout(0.5, head, CrossEntropy(), "sampled", masks=512)
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(0)
-        layer(sample.inputs @ model.V)
-        ratio = float(layer.consistencies.mean() / layer.penalty)
     # the penalty itself is of second order then: the Hessian's share against all masks
     hidden = Sample(sample.inputs @ model.V, sample.targets)
     second = second_order(LastLayer(head, head), hidden, Bernoulli(0.5, 6), CrossEntropy()).value
     share = float(second.detach()) / _expected(model, sample.inputs, 0.5)
+    return [*found, compare(share, "==", 1.0, "second order over the penalty", precision=0.05)]
+
+
+def _drawn_pairs(model: TwoLayerLinear, inputs: Tensor, drop: float, truth: Tensor, factor: float) -> list[Comparison]:
+    """The layer's term is that of all pairs of its masks, and on average that of all masks, example by example.
+
+    Its masks balance: of K a unit falls in K p of them, up to one, so that two differ more than independent ones do.
+    """
+    head = nn.Linear(6, 3, bias=False).double()
+    head.weight = nn.Parameter(model.U)
+    layer = ExplicitDropout(drop, head, CrossEntropy(), "sampled", masks=4)
+    copies = 4000
+    features = (inputs @ model.V).repeat_interleave(copies, 0)
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        passed, drawn, added = layer(features), layer.consistencies, layer.penalties
+    assert layer.logs is not None
+    few = layer.logs[::copies]
+    pairs = [(few[:, i].exp() * (few[:, i] - few[:, j])).sum(-1) for i, j in itertools.permutations(range(4), 2)]
+    means, penalties = (values.reshape(-1, copies).mean(1) for values in (drawn, added))
+    label, part = f"rate {drop}", 4 * drop % 1
+    balanced = (4 - part * (1 - part) / (4 * drop * (1 - drop))) / 3
     return [
-        *found,
-        compare(0.8 * factor, "<=", ratio, "drawn masks, not less"),
-        compare(ratio, "<=", 1.2 * factor, "drawn masks, not more"),
-        compare(share, "==", 1.0, "second order over the penalty", precision=0.05),
+        compare(passed, "==", features, f"features pass, {label}"),
+        compare(drawn[::copies], "==", torch.stack(pairs).mean(0), f"pairs of drawn masks, {label}", scale=0.0),
+        # the copies are independent and scatter by about their mean: six standard errors
+        compare(means / truth, "==", balanced, f"drawn masks against all, {label}", precision=0.1),
+        compare(factor * penalties / truth, "==", 1.0, f"penalties of drawn masks, {label}", precision=0.1),
     ]
 
 

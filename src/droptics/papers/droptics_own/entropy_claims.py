@@ -35,8 +35,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-consistency",
         "droptics",
-        "To second order in the noise the mean divergence between two masks of a head (R-Drop) is twice its "
-        "cross-entropy penalty.",
+        "To second order in the noise the mean divergence between two independent masks of a head (R-Drop) is twice "
+        "its cross-entropy penalty; between two of the K masks that a layer of rate p draws together, which balance "
+        "each other, (K - f (1 - f) / (K p (1 - p))) / (K - 1) times that, with f the fractional part of K p.",
         check=partial(checks.consistency, 2.0),
         control=partial(checks.consistency, 1.0),
         objects=("layers.ExplicitDropout",),
