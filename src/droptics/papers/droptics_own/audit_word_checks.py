@@ -89,7 +89,7 @@ def _tables(scale: float) -> list[Comparison]:
         lines = terminal_text(report.to_dict(), width).splitlines()
         longest = max(len(line) for line in lines)
         label = f"{count} sites, {width} letters"
-        found.append(compare(longest, "<=", max(width, 24), f"widest line: {label}"))
+        found.append(compare(longest, "<=", width, f"widest line: {label}"))
         whole = re.sub(r"\s+", "", "".join(lines))
         words = ["Neton9examples,Squaredloss", "losswithoutdropout1,withdropout1.5\u00b10.1", "noswitchreachesit"]
         words += ["0.1235\u00b10.025", "interaction", "and3morekindsoffindings", "allsitestogether", "bugY1", "X010"]

@@ -108,15 +108,18 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "worded-reports",
-        "Names, numbers, groups and tables of a report stand within every width, and curves where one map puts them.",
+        "Names, numbers, groups and tables of a report stand within every width of 40 letters or more, and curves "
+        "where one map puts them.",
         pair(audit_word_checks.worded_reports),
         ("audits.summary.terminal_text", "audits.drawing.curves", "audits.labels.compact"),
         WRITTEN,
     ),
     room_claim(
         "refused-arguments",
-        "Wrong arguments of every room end in an error that names them; inverses by blocks, uniform numbers in the "
-        "middles of their cells, thresholds and checkpoints are what they say.",
+        "Wrong arguments, some of each of training, layers, attacks, predictions, rates and recommenders, end in an "
+        "error that names them, and so do checkpoints of another width or of other ratings. Inverses by blocks are "
+        "inverses, uniform numbers lie in the middles of their cells, and a ranker with a threshold is that of the "
+        "ratings from it on.",
         pair(refusal_checks.refused_arguments),
         ("training.train", "attacks.perturb", "recommenders.DropoutCompletion", "recommenders.LocalAutoencoder"),
         "Beside torch.linalg.inv.",

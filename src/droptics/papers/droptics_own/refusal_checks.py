@@ -104,10 +104,20 @@ def _inverses(scale: float) -> list[Comparison]:
     users, items = np.divmod(np.arange(60), 6)
     values = 1.0 + (users * items) % 5
     liked = values >= 3.0
-    some = LocalAutoencoder(3, 0.3, 0.5, threshold=3.0).fit((users, items, values))
-    same_ones = LocalAutoencoder(3, 0.3, 0.5).fit((users[liked], items[liked], np.ones(int(liked.sum()))))
-    parts = [one.weights().toarray()[np.ix_(*[np.argsort(one.item_ids_)] * 2)] for one in (some, same_ones)]
-    found.append(compare(parts[0], "==", scale * parts[1], "ratings from a threshold on"))
+    some = LocalAutoencoder(5, 0.3, 0.5, threshold=3.0).fit((users, items, values))
+    kept = np.unique(items[liked])
+    table = np.zeros((10, 6))
+    table[users[liked], items[liked]] = 1.0
+    gram = (table.T @ table)[np.ix_(kept, kept)]
+    system, wanted = gram + np.diag(0.3 / 0.7 * np.diagonal(gram) + 0.5), np.zeros(gram.shape)
+    for k in range(len(kept)):  # all others are its neighbors
+        rest = np.arange(len(kept)) != k
+        wanted[rest, k] = np.linalg.solve(system[np.ix_(rest, rest)], gram[rest, k])
+    order = np.argsort(some.item_ids_)
+    told_ids = np.asarray(some.item_ids_)[order].astype(int)
+    found.append(compare(1 + told_ids, "==", scale * (1 + kept), "items from a threshold on"))
+    weights = some.weights().toarray()[np.ix_(order, order)]
+    found.append(compare(weights, "==", scale * wanted, "weights from a threshold on"))
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "kept.safetensors")
         options: dict[str, Any] = {"drop": 0.3, "sweeps": 2, "checkpoint": path}
