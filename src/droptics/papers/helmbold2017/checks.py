@@ -73,13 +73,22 @@ def worked_example(printed: float) -> list[Comparison]:
 
 
 def mixture(share: float) -> list[Comparison]:
-    """J_D is linear in the distribution: P_(x,y) is half of each example, here by all masks one by one."""
+    """J_D is linear in the distribution: P_(x,y) is half of each example, here by all masks one by one.
+
+    So are three examples of unequal weights; the control gives the first of all more.
+    """
     found = []
     for seed, sizes, y, drop in ((1, (3, 2, 1), 1.3, 0.4), (2, (2, 3, 1), -0.7, 0.5), (3, (2, 2, 2, 1), 2.0, 0.7)):
         model, x = random_net(seed, sizes), normal(seed + 1, sizes[0])
         both = exact(model, networks.two_points(x, y), drop)
         parts = [by_masks(model, Sample(v[None], tensor([[t]])), drop) for v, t in ((x, y), (0 * x, 0.0))]
         found.append(compare(both, "==", share * parts[0] + (1 - share) * parts[1], f"criterion, sizes {sizes}"))
+        inputs, targets, weights = normal(seed + 2, 3, sizes[0]), normal(seed + 3, 3, 1), tensor([0.2, 0.7, 0.1])
+        whole = exact(model, Sample(inputs, targets, weights=weights), drop)
+        each = [by_masks(model, Sample(inputs[i, None], targets[i, None]), drop) for i in range(3)]
+        shares = [share * 0.4, 0.7, 0.1 + (0.5 - share) * 0.4]
+        mixed = sum(part * value for part, value in zip(shares, each, strict=True))
+        found.append(compare(whole, "==", mixed, f"three weights, sizes {sizes}"))
     return found
 
 

@@ -125,6 +125,7 @@ def node_range(share: float) -> list[Comparison]:
         net: Net = (V, a, w, b)
         low, high = hidden(net, zero), hidden(net, x)
         top = torch.maximum(low, high)
+        found.append(compare(torch.minimum(low, high), "==", 0.0, f"the other value, seed {seed}"))
         shrunk: Net = (V * (share * top / (V @ x).abs())[:, None], low, w, b)
         for name, at in (("0", zero), ("x", x)):
             found.append(compare(hidden(shrunk, at), "==", hidden(net, at), f"nodes at {name}, seed {seed}"))

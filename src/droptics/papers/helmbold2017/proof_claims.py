@@ -81,7 +81,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem23",
         f"{SOURCE}, Lemma 23",
-        "Every hidden node may be taken to have |v_j.x| = max{h_j(0), h_j(x)}, the other value being zero.",
+        "Every hidden node of a minimizer of J_2 may be taken to have |v_j.x| = max{h_j(0), h_j(x)}, the other value "
+        "being zero.",
         check=partial(decay_checks.node_range, 1.0),
         control=partial(decay_checks.node_range, 0.95),
         note="By the step of the proof on any network that Lemma 22 leaves, and at optima that descent finds, on the "

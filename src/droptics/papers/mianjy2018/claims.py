@@ -272,7 +272,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemA.2",
         f"{SOURCE}, Lemma A.2",
-        "(I + (lam/r) 11^T)^-1 = I - lam/(r + lam rho) 11^T.",
+        "(I + (lam/r) 11^T)^-1 = I - lam/(r + lam rho) 11^T, rho x rho, for rho, r >= 1 and lam >= 0.",
         check=partial(proof_checks.woodbury, lambda lam, r, rho: r + lam * rho),
         control=partial(proof_checks.woodbury, lambda lam, r, rho: r + lam * (rho - 1)),
     ),

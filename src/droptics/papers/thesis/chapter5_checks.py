@@ -48,17 +48,24 @@ def loss(z: Tensor) -> Tensor:
 
 
 def homogeneity(factor: float) -> list[Comparison]:
-    """<grad g, W> = g and f(qW) = q f(W), for the network of the library under masks; the control doubles or halves."""
+    """<grad g, W> = g and g(qW) = q g(W), the network of the library, whole and under masks; the control doubles."""
     found = []
-    for seed in range(3):
-        net, x = lazy_start(3, 12, seed), unit_rows(seed, 1, 3)[0]
+    for seed, m in enumerate((12, 1, 5)):
+        net, x = lazy_start(3, m, seed), unit_rows(seed, 1, 3)[0]
         W, top = net.weights
-        b = (uniform(seed + 20, 12) < 0.6).double()
-        value, step = _masked(W, top, x, b)
-        found.append(compare(value, "==", network(W, torch.sign(top[0]), x, b), "the network"))
-        found.append(compare((step * W).sum(), "==", factor * value, "homogeneity"))
-        scaled = ReLUNet([0.3 * W, top]).outputs(x[None]).sum()
-        found.append(compare(scaled, "==", 0.3 * factor * net.outputs(x[None]).sum(), "scaling keeps the sign"))
+        whole = torch.ones(m, dtype=torch.float64)
+        W = W * (W @ x).sign()[:, None] if m == 1 else W  # one unit that is silent shows nothing
+        a = torch.sign(top[0])
+        found.append(compare(top[0] * math.sqrt(m), "==", a, f"signs, m={m}"))
+        plain = ReLUNet([W, top]).outputs(x[None]).sum()
+        found.append(compare(plain, "==", network(W, a, x), f"the whole network, m={m}"))
+        for b in (whole, (uniform(seed + 20, m) < 0.6).double()):
+            value, step = _masked(W, top, x, b)
+            found.append(compare(value, "==", network(W, a, x, b), f"the network, m={m}"))
+            found.append(compare((step * W).sum(), "==", factor * value, f"<grad, W>, m={m}"))
+            for q in (0.3, 7.0, 0.0):
+                scaled, _ = _masked(q * W, top, x, b)
+                found.append(compare(scaled, "==", q * factor * network(W, a, x, b), f"scaled by {q}, m={m}"))
     return found
 
 

@@ -27,7 +27,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec5.2",
         f"{SOURCE}, Section 5.2",
-        "The network of this chapter: f(x; W) = a^T relu(W x)/sqrt m with fixed signs a, linear along its own weights.",
+        "The network of this chapter: f(x; W) = a^T relu(W x)/sqrt m with fixed signs a. It and its thinned networks "
+        "are homogeneous: f(x; qW) = q f(x; W) for q >= 0, and <grad f, W> = f.",
         check=partial(checks.homogeneity, 1.0),
         control=partial(checks.homogeneity, 2.0),
         objects=("models.ReLUNet",),
@@ -203,6 +204,6 @@ CLAIMS: tuple[Claim, ...] = (
         "log(1+e^-z) <= 1 - z/ln 2 for z < 0, so that L_t^(t)(U) <= c sqrt(m)/ln 2 + 1 with probability one.",
         check=partial(checks.linear_above, 1 / math.log(2)),
         control=partial(checks.linear_above, 1.0),
-        note="In base 2, with rows of U of norm at most c.",
+        note="In base 2, with rows of U of norm at most c and inputs of norm at most one.",
     ),
 )
