@@ -357,12 +357,30 @@ def mean_by_count(power: float) -> list[Comparison]:
     return found
 
 
+def _written_psi(model: ReLUNet, drop: float) -> Tensor:
+    """Psi without the library: every outcome below a layer meets every set of kept units of it."""
+    K = model.input_size
+    value = torch.cartesian_prod(*[tensor([0.0, 1.0])] * K)
+    kept, chances = value.sum(-1).long(), torch.ones(2**K, dtype=torch.float64)
+    for layer, (weight, bias) in enumerate(zip(model.weights, model.biases, strict=True)):
+        if layer:
+            coins = torch.cartesian_prod(*[tensor([0.0, 1.0])] * weight.shape[1])
+            odds = (1 - drop - (1 - 2 * drop) * (1 - coins)).prod(-1)
+            value = (value.clamp_min(0)[:, None] * coins).flatten(0, 1)
+            chances, kept = torch.outer(chances, odds).flatten(), kept.repeat_interleave(len(coins))
+        value = value @ weight.mT / (1 - drop) + bias
+    sums = torch.zeros(K + 1, dtype=torch.float64).index_add_(0, kept, chances * value[:, 0])
+    return sums / tensor([math.comb(K, count) for count in range(K + 1)])
+
+
 def convex_in_count(positive: bool) -> list[Comparison]:
     """Psi is convex in the number of kept inputs for non-negative weights, depths 2 and 3, several rates."""
     found = []
     for seed, sizes in ((0, (5, 4, 1)), (1, (5, 4, 1)), (2, (5, 4, 1)), (3, (4, 3, 2, 1)), (4, (4, 3, 2, 1))):
         for drop in (0.2, 0.5, 0.7):
-            psi = mean_output_by_count(random_net(seed, sizes, positive), drop)
+            net = random_net(seed, sizes, positive)
+            psi = mean_output_by_count(net, drop)
+            found.append(compare(psi, "==", _written_psi(net, drop), f"psi, sizes {sizes}, drop {drop}"))
             second = psi[2:] - 2 * psi[1:-1] + psi[:-2]
             found.append(compare(second, ">=", 0.0, f"second differences, sizes {sizes}, drop {drop}"))
     return found

@@ -145,7 +145,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem14",
         f"{SOURCE}, Lemma 14",
-        "psi is convex for networks with non-negative weights.",
+        "psi is convex for networks with non-negative weights and any biases.",
         check=partial(checks.convex_in_count, True),
         control=partial(checks.convex_in_count, False),
         objects=("models.ReLUNet",),
@@ -180,11 +180,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm8",
         f"{SOURCE}, Theorem 8",
-        "For K > 18 and large n every optimum of dropout on P_(1,1) has a negative weight.",
+        "Standard architecture, drop 1/2: for K > 18 and n large beside K and the depth every optimum of dropout on "
+        "P_(1,1) has a negative weight.",
         check=lambda: [
             *negative_checks.gadget_limit_wins((2, 3, 5, 18, 19, 64)),
             *negative_checks.negative_weights_win(((19, 400), (64, 4000))),
             *negative_checks.deep_gadgets_win((19, 64, 256)),
+            *negative_checks.nonnegative_bound(1.0, lambda K: 1 / (2 * (K + 2)), ()),
         ],
         control=partial(negative_checks.gadget_limit_wins, (1,)),
         note="K >= 2 and, at drop 1/2 with one hidden layer, K >= 3 for every width: see droptics-nor-network.",

@@ -88,7 +88,12 @@ def equal_units(inputs: int, *widths: int) -> float:
     return float(1 - target @ np.linalg.solve(slopes, target)) / 2
 
 
-def nonnegative_bound(share: float, bound: Callable[[int], float]) -> list[Comparison]:
+SHAPES = (2, 2, 1), (3, 2, 1), (1, 2, 2, 1), (2, 2, 2, 1)
+
+
+def nonnegative_bound(
+    share: float, bound: Callable[[int], float], shapes: Sequence[tuple[int, ...]] = SHAPES
+) -> list[Comparison]:
     """J_D of networks with non-negative weights on P_(1,1) against share bound(K), drop 1/2.
 
     Networks of equal units, the best ones of two layers, come near the bound as they grow. Descent of two and three
@@ -103,7 +108,7 @@ def nonnegative_bound(share: float, bound: Callable[[int], float]) -> list[Compa
     least = least_grouped((10, 9), 2)
     found.append(compare(least, ">=", share * bound(19), "descent, 19 inputs in two groups, two units"))
     found.append(compare(least, ">=", networks.positive_minimum(19, 2), "above the minimum, 19 inputs"))
-    for shape in ((2, 2, 1), (3, 2, 1), (1, 2, 2, 1), (2, 2, 2, 1)):
+    for shape in shapes:
         least, model = least_nonnegative(shape)
         found.append(compare(least, ">=", share * bound(shape[0]), f"descent, sizes {shape}"))
         data = networks.two_points(torch.ones(shape[0]))

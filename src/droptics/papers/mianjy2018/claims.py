@@ -137,7 +137,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm2.3",
         f"{SOURCE}, Theorem 2.3",
-        "A global optimum of the tied problem is equalized and R = (lam/r) ||U||_F^4.",
+        "For lam > 0 a global optimum of the tied problem is equalized and R = (lam/r) ||U||_F^4.",
         check=partial(factor_checks.optimal_factors, True),
         control=partial(factor_checks.optimal_factors, True, idle=1),
         objects=("optima.optimum", "penalties.penalty"),
@@ -214,10 +214,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm3.6",
         f"{SOURCE}, Theorem 3.6",
-        "The optimal UV^T is S_alpha(M).",
+        "For every width r the optimal UV^T is S_alpha(M), alpha = lam (sum of the top rho values)/(r + lam rho).",
         "false",
         check=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:2]),
-        control=partial(checks.untied_optimum, _shrink, checks.UNTIED_CASES[:2]),
+        control=partial(checks.untied_optimum, _shrink),
         objects=("linalg.shrink", "optima.optimum"),
         erratum=ERRATA["thm3.6"],
     ),

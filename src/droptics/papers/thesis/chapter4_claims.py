@@ -136,7 +136,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.3-symmetrization",
         f"{SOURCE}, Section 4.3, symmetrization",
-        "With a fair random sign on x the activation has second moment v^T C v / 2, and beta = 1/2.",
+        "With a fair random sign on x the ReLU activation has second moment v^T C v / 2, and beta = 1/2 unless x is "
+        "always 0.",
         check=partial(relu_checks.symmetrized_moments, 0.5),
         control=partial(relu_checks.symmetrized_moments, 0.55),
         objects=("coadaptation.symmetrize", "coadaptation.flows", "coadaptation.retentivity"),
@@ -154,7 +155,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.3-cauchy-corrected",
         f"{SOURCE}, before Proposition 2, corrected",
-        "sum_k |u_k| a_k <= sqrt(d1 Rbar) with Rbar = R/lam.",
+        "d1 ReLU units, all dropped at one rate above 0, one output: sum_k |u_k| a_k <= sqrt(d1 Rbar), a_k the root of "
+        "the mean squared activation and Rbar = R/lam; equal flows |u_k| a_k reach it.",
         check=partial(relu_checks.cauchy_schwarz, False),
         control=partial(relu_checks.cauchy_schwarz, True),
         objects=("coadaptation.flows", "penalties.penalty"),

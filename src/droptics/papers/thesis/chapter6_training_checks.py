@@ -208,7 +208,7 @@ def attack_steps(printed: bool) -> list[Comparison]:
     return found
 
 
-def total_cost(last: Callable[[int], int]) -> list[Comparison]:
+def total_cost(last: Callable[[float], float]) -> list[Comparison]:
     """Sum over the steps of 8 nu^2 (omega^2 + 3 eta (t-1))/eps against 12 nu^2 T last(T)/((R+nu)^2 eps).
 
     The library's number of all attack steps lies between the sums up to the whole numbers around its T_tr.
@@ -227,6 +227,8 @@ def total_cost(last: Callable[[int], int]) -> list[Comparison]:
             found.append(compare(spent(T), "==", printed, f"the sum of 24 nu^2 t, T={T}", scale=0.0))
         ours = adversarial(data_radius=R, margin=gamma, radius=nu, error=eps, start_norm=omega2**0.5)
         total = ours.terms["total_attack_steps"]
+        whole = 12 * nu**2 * ours.value * last(ours.value) / ((R + nu) ** 2 * eps)
+        found.append(compare(total, "==", whole, f"library, nu={nu}"))
         found.append(compare(spent(math.floor(ours.value)), "<=", total, f"library from below, nu={nu}"))
         found.append(compare(total, "<=", spent(math.ceil(ours.value)), f"library from above, nu={nu}"))
     return found
