@@ -342,6 +342,11 @@ def new_users(scale: float) -> list[Comparison]:
     for u in held:
         own, shown = int((rows == u).sum()), int((split.known.users == u).sum())
         found.append(compare(shown, "==", min(max(1, round(0.6 * own)), own - 1), f"known of user {u}"))
+    # users with one interaction and at least one user stay in training, one interaction of each other is hidden
+    for users, out in (((0, 1, 1, 2, 2), 2), ((1, 1, 2, 2), 1)):
+        edge = hold_out_users((np.array(users), np.arange(len(users)), np.ones(len(users))), 0.9, 0.95, seed=1)
+        for part in (edge.known, edge.hidden):
+            found.append(compare([len(part), len({*part.users} - {0})], "==", [out, out], f"held out of {users}"))
     for name, score in (("popular", np.tile(train.sum(0), (14, 1))), ("personal", personal)):
         for length in (2, 3):
             values = [
