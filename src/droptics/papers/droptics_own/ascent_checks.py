@@ -30,7 +30,9 @@ def adaptive_steps(scale: float) -> list[Comparison]:
         method = Apgd(CrossEntropy(), steps=4, start="input")
         trail = AdaptiveAscent(differentiable(net), threat.around(inputs), labels, method, torch.Generator()).run()
         now, before, step, best, most = inputs, inputs, 2 * radius, inputs, torch.full((8,), -math.inf).double()
+        fooled = torch.zeros(8).bool()
         for number in range(5):
+            fooled |= net(now).argmax(1) != labels
             leaf = now.clone().requires_grad_()
             losses = nn.functional.cross_entropy(net(leaf), labels, reduction="none")
             (slope,) = torch.autograd.grad(losses.sum(), leaf)
@@ -43,7 +45,9 @@ def adaptive_steps(scale: float) -> list[Comparison]:
                 ahead if number == 0 else _cut(now + 0.75 * (ahead - now) + 0.25 * (now - before), inputs, norm, radius)
             )
             now, before = after, now
-        kept = ~trail.fooled
+        found.append(compare(trail.fooled, "==", fooled, f"who is fooled, {norm}"))
+        found.append(compare(fooled.sum(), "<", 4, f"most are not, {norm}"))
+        kept = ~fooled
         # such small balls hold no corner of the loss: no step is halved within four
         found.append(compare(trail.inputs[kept], "==", scale * best[kept], f"ascent, {norm}", precision=1e-6))
     return found + _leaky_steps(scale)
