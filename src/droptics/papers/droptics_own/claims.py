@@ -56,7 +56,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-critical-points",
         "droptics, Section 4 of mianjy2018 continued",
-        "All critical points of a tied network: groups of columns of equal norm on disjoint eigenvectors.",
+        "All critical points of a tied network on isotropic inputs, lam > 0: groups of columns of equal norm on "
+        "disjoint eigenvectors.",
         check=partial(checks.critical_groups, 3),
         control=partial(checks.critical_groups, 2),
         objects=("landscapes.critical_points",),

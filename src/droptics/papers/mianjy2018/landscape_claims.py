@@ -53,8 +53,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemD.2",
         f"{SOURCE}, Lemma D.2",
-        "All local minima of the tied problem are equalized, and all critical points that are not are strict saddles: "
-        "turning two of their columns has second derivative -4 lam (n_1-n_2)^2, n_i = ||u_i||^2.",
+        "All local minima of the tied problem, lam > 0, are equalized, and all critical points that are not are strict "
+        "saddles: turning two of their columns has second derivative -4 lam (n_1-n_2)^2, n_i = ||u_i||^2.",
         check=lambda: [
             *landscape_checks.rotation_curvature(lambda lam: lam),
             *landscape_checks.unequal_points(0.6),

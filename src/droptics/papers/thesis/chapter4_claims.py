@@ -273,7 +273,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem10-corrected",
         f"{SOURCE}, Lemma 10 (2), corrected",
-        "R_S(L) <= 4 R_S(G) for the squared loss and labels -1 and +1.",
+        "R_S(L) <= 4 R_S(G) for functions with values in [-1, 1], the squared loss and labels -1 and +1.",
         check=partial(contraction_checks.loss_contraction, 4.0),
         control=partial(contraction_checks.loss_contraction, 3.9),
     ),
@@ -301,8 +301,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm20",
         "Mianjy thesis (Johns Hopkins), appendix, Theorem 20",
-        "If p(i) q(j) >= log d2/(n sqrt(d2 d0)) for all entries and d2 >= d0, the ball of weighted trace norm "
-        "sqrt(alpha) has R_n <= O(sqrt(alpha d2 log d2 / n)).",
+        "If p(i) q(j) >= log d2/(n sqrt(d2 d0)) for all entries, d2 >= d0 and d2 >= 2, the ball of weighted trace "
+        "norm sqrt(alpha) has R_n <= O(sqrt(alpha d2 log d2 / n)).",
         check=lambda: [
             *checks.entry_complexity(completion_constant),
             *checks.bernstein(),

@@ -181,7 +181,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem15",
         f"{SOURCE}, Lemma 15",
-        "With probability 1-delta/3, y_t <grad g_t(W_1), V> >= gamma - sqrt(2 ln(3T/delta)/m) for all t.",
+        "Under Assumption 2 with margin gamma, with probability 1-delta/3, y_t <grad g_t(W_1), V> >= gamma - "
+        "sqrt(2 ln(3T/delta)/m) for all t.",
         check=partial(checks.margin_at_start, 1.0),
         control=partial(checks.margin_at_start, 0.65),
         objects=("models.ReLUNet", "training.lazy.lazy_start"),

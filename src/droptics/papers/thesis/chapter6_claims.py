@@ -167,7 +167,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor4",
         f"{SOURCE}, Corollary 4",
-        "For slope 1, kappa = 1/sqrt m, omega = 1/gamma: T_tr <= 128 (R+nu)^2/((gamma-nu)^2 eps^2).",
+        "For slope 1, kappa = 1/sqrt m, omega = 1/gamma, nu < gamma and eps < 1: T_tr <= 128 (R+nu)^2/((gamma-nu)^2 "
+        "eps^2).",
         check=partial(training_checks.iterations_corollary, 128.0),
         control=partial(training_checks.iterations_corollary, 127.0),
         objects=("bounds.adversarial",),

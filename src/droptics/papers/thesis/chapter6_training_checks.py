@@ -168,7 +168,7 @@ def all_steps(top: float) -> list[Comparison]:
 def iterations_corollary(constant: float) -> list[Comparison]:
     """T_tr of Theorem 16 as printed, at the values of the corollary, against constant (R+nu)^2/((gamma-nu) eps)^2."""
     found = []
-    for gamma, nu, R, eps in ((1.0, 0.5, 2.0, 0.3), (0.755, 0.0755, 16.0, 0.99)):
+    for gamma, nu, R, eps in ((1.0, 0.5, 2.0, 0.3), (0.755, 0.0755, 16.0, 0.99), (0.2, 0.0, 1.0, 0.999)):
         options = {"data_radius": R, "margin": gamma, "radius": nu, "error": eps}
         growth = 1 + (1 / gamma) * gamma * eps  # omega = 1/gamma, alpha = kappa sqrt m = 1
         theorem = 64 * (R + nu) ** 2 * growth / ((gamma - nu) * eps) ** 2
