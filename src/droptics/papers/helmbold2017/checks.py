@@ -309,6 +309,7 @@ def supermodular(last: float) -> list[Comparison]:
             "leaky": partial(written, activation=lambda z: torch.maximum(z, 0.3 * z)),
             "square": partial(written, activation=lambda z: torch.relu(z).square()),
         }
+        found.append(compare(model.outputs(x), "==", written(x, torch.relu), "the network, written out"))
         for name, f in functions.items():
             slack = f(x + a + b) - f(x + a) - f(x + b) + f(x)
             found.append(compare(slack, ">=", 0.0, f"second difference, {name}", precision=1e-9))

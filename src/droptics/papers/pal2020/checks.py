@@ -6,6 +6,7 @@ Letters: theta = 1 - drop keeps a unit, gamma = drop / (1 - drop), r the block s
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -97,9 +98,17 @@ def kronecker_masks(size: Callable[[int, int], int]) -> list[Comparison]:
         found.append(compare(len(told), "==", len(stated), f"number of masks, {label}"))
         chances = [told.get(mask, 0.0) for mask in stated]
         found.append(compare(chances, "==", list(stated.values()), f"their chances, {label}"))
-        drawn = {tuple(mask.tolist()) for mask in law.sample(40, torch.Generator().manual_seed(width))}
+        draws = law.sample(4000, torch.Generator().manual_seed(width))
+        drawn = {tuple(mask.tolist()) for mask in draws.unique(dim=0)}
         found.append(compare(len(drawn - set(stated)), "==", 0, f"draws that are none, {label}"))
-    return found
+        off = (draws.double().mean(0) - (1 - drop)).abs().max()
+        found.append(compare(off, "<=", 6 * math.sqrt(drop * (1 - drop) / 4000), f"how often blocks stay, {label}"))
+    try:
+        Block(0.5, 5, 2)
+        refused = False
+    except ValueError:
+        refused = True
+    return [*found, compare(float(refused), "==", 1.0, "refused: blocks that do not divide the width")]
 
 
 def order_of_blocks(printed: bool) -> list[Comparison]:

@@ -41,6 +41,8 @@ def all_paths(shift: float = 0.0) -> list[Comparison]:
         label = f"p={power}, sizes {sizes}"
         found.append(compare(flow.sum(), "==", paths, f"product of matrices, {label}"))
         found.append(compare(path_norm(weights, power + shift), "==", paths ** (1 / power), label))
+        gone = [*weights[:-1], 0.0 * weights[-1]]
+        found.append(compare(path_norm(gone, power + shift), "==", 0.0, f"a layer of zeros, {label}"))
     return found
 
 

@@ -319,6 +319,8 @@ def vanishing_beta(rest: float) -> list[Comparison]:
         for beta in (0.3, 0.02):
             value = beta_robust_error(net, data, 0.5, beta, steps=60).value
             found.append(compare(value, "<=", robust, f"L_beta against L_rob, slope {slope}, beta={beta}"))
+            counted = (least < -beta).double().mean()
+            found.append(compare(value, "==", counted, f"attacks by the margin, slope {slope}, beta={beta}"))
         for share in (0.9, 1e-3):
             value = beta_robust_error(net, data, 0.5, share * rest * smallest, steps=60).value
             found.append(compare(value, "==", robust, f"beta -> 0, slope {slope}"))
