@@ -55,7 +55,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "read-archives",
-        "Members of archives come out whole; what climbs, links, overlaps, repeats or is encrypted is refused.",
+        "Members of archives come out whole; of a zip file that is read, what climbs, links, overlaps, repeats or is "
+        "encrypted is refused; unpacking refuses what climbs or is encrypted, and leaves out links of tar files.",
         pair(file_checks.archives),
         ("files.archives.unpack", "files.archives.zip_members"),
         READ,
