@@ -335,6 +335,14 @@ def small_layers(scale: float) -> list[Comparison]:
             wanted = torch.einsum("noi,ni->no", weights.expand(6, 3, 4), inputs) + head.bias
             found.append(compare(told, "==", scale * wanted, f"weights that drop, per example {per_example}"))
             found.append(compare(layer.eval()(inputs), "==", head(inputs), "in evaluation mode"))
+            fresh = DropConnect(4, 3, 0.6, bias=False, per_example=per_example, dtype=torch.float64).train()
+            torch.manual_seed(5)
+            told = fresh(inputs)
+            torch.manual_seed(5)
+            weights = functional.dropout(fresh.weight.expand(shape), 0.6).expand(6, 3, 4)
+            wanted = torch.einsum("noi,ni->no", weights, inputs)
+            found.append(compare(told, "==", scale * wanted, f"a layer without offsets, per example {per_example}"))
+            found.append(compare(fresh.eval()(inputs), "==", inputs @ fresh.weight.mT, "the same, in evaluation mode"))
     return found
 
 

@@ -165,5 +165,11 @@ def _shown_figures(folder: Path, first: Artifact, parts: Sequence[Artifact], sca
         same(errata.index("toy-thm2") < errata.index("toy-thm3") and "toy-thm4" not in errata, True, "errata", scale)
     )
     claims = (folder / "site" / "claims.html").read_text(encoding="utf-8")
-    found.append(same("4 statements; holds: 1, holds only if: 1, false: 1, slip: 1." in claims, True, "counts", scale))
+    said = "4 statements; holds: 1, holds only if: 1, false: 1, slip: 1."
+    found.append(same(said in claims, True, "counts", scale))
+    options = claims[claims.index("filter-verdict") : claims.index("filter-count")].count("<option>")
+    found.append(same(options, 4, "verdicts to choose from", scale))
+    own = (folder / "site" / "toy.html").read_text(encoding="utf-8")
+    told_there = f"{counted} {said}" in own and all(f"toy-thm{number}" in own for number in (1, 2, 3, 4))
+    found.append(same(told_there and "A. Toy" in own, True, "the page of the work", scale))
     return found

@@ -266,7 +266,7 @@ def conclusions(scale: float) -> list[Comparison]:
     found.append(compare(float(told.judge((0.1, 0.2), [base, high], None)[1] == "at the edge"), "==", 1.0, "lowest"))
     found.append(compare(float(told.judge((0.0, 0.2), [base, high], None)[1] == "flat"), "==", 1.0, "no dropout"))
     found.append(compare(float(told.judge((0.0, 0.2), [high, base], base[0])[1] == "flat"), "==", 1.0, "a constant"))
-    trained = [Trained(part, (own,), (None,)) for part, own in zip(losses, (0.4, 0.7, 0.9), strict=True)]
+    trained = [Trained(part, (own, own + 0.1), (None, None)) for part, own in zip(losses, (0.4, 0.7, 0.9), strict=True)]
     tied, apart = {"a": 0.2}, {"a": 0.4}
     gain = told.compare(losses[0], losses[1])
     kept, chosen, _ = guarded([tied, apart], trained[:2], "lower by")
@@ -276,7 +276,8 @@ def conclusions(scale: float) -> list[Comparison]:
     found.append(compare(surest(trained[0], trained[1:]), "==", 0, "the surest step"))
     gap = gap_of(trained, 1)
     assert gap is not None
-    whole = losses[0].mean() - 0.4
+    whole = losses[0].mean() - 0.45
+    found.append(compare([gap.training_loss, gap.validation_loss], "==", [0.45, losses[0].mean()], "its two losses"))
     taken = told.compare(losses[0], losses[1])
     found.append(compare(gap.share or 0.0, "==", scale * (losses[0] - losses[1]).mean() / whole, "share of the gap"))
     found.append(compare(gap.error or 0.0, "==", taken.error / whole, "its error"))
