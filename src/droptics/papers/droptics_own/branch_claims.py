@@ -93,7 +93,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "costs-of-sums",
-        "Costs of exact criteria are numbers of outcomes, and the method that is chosen is the most exact.",
+        "Costs of exact criteria are numbers of outcomes, estimated beyond two layers; the method that is chosen is "
+        "the first that applies of closed form, enumeration, certified interval and draws.",
         pair(sum_checks.costs_of_sums),
         ("penalties.relu_cost", "penalties.best_method", "penalties.has_closed_form"),
         ENUMERATED,
@@ -108,7 +109,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "rounding-errors",
-        "What single precision leaves in penalties and criteria lies within the errors told, for every family and law.",
+        "What single precision leaves in penalties and criteria lies within the errors told, for linear, "
+        "tied, deep, factored, connected and ReLU networks and laws of coins, blocks, lists and products.",
         pair(sum_checks.rounding_errors),
         ("penalties.penalty", "penalties.criterion", "penalties.unit_gram", "penalties.unit_energies"),
         "Beside double precision.",
@@ -260,8 +262,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "radii-and-leaks",
-        "Errors by radius are those of distances, and the lowest scores that a search finds for leaky networks in a "
-        "ball are those of affine pieces, and in the plane those over all directions.",
+        "Errors by radius of affine classifiers are those of distances; the lowest scores that a search finds for "
+        "leaky networks are those of the affine piece where nothing bends within the ball, and in the plane those over "
+        "all directions.",
         pair(search_checks.radii_and_leaks),
         ("attacks.robustness_curve", "papers.thesis.leaky.smallest_score"),
         WRITTEN,

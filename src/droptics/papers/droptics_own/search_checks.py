@@ -349,9 +349,9 @@ def radii_and_leaks(scale: float) -> list[Comparison]:
     norms = torch.linalg.vector_norm(leaky.gradient(inputs), dim=1)
     kinks = (normal(3, 4, 5) @ inputs.mT).abs() > 0.2 * normal(3, 4, 5).norm(dim=1)[:, None]
     plain = kinks.all(0)  # nothing bends within the ball: the score is affine there
-    if bool(plain.any()):
-        exact = (signs * leaky(inputs) - 0.2 * norms)[plain]
-        found.append(compare(low[plain], "==", scale * exact, "the lowest of an affine piece", precision=1e-3))
+    found.append(compare(plain.double().sum(), ">=", 1.0, "examples in an affine piece"))
+    exact = (signs * leaky(inputs) - 0.2 * norms)[plain]
+    found.append(compare(low[plain], "==", scale * exact, "the lowest of an affine piece", precision=1e-3))
     found += _over_directions(scale)
     beta = 0.01
     wanted_flags = (signs * leaky(inputs) / normal(3, 4, 5).norm() < -beta).double()
