@@ -57,7 +57,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-asm2-corrected",
         f"{SOURCE}, Assumption 2, corrected",
-        "With psi measurable the margin is at most q/2; linear separation with margin g gives q g / 2.",
+        "With psi measurable, ||psi|| <= 1 and ||x|| = 1 the margin is at most q/2; linear separation with margin g by "
+        "a unit vector, psi at every z, gives q g / 2.",
         check=partial(checks.constant_margin, 0.6, 0.5),
         control=partial(checks.constant_margin, 0.6, 1.0),
         objects=("bounds.linear_margin",),
