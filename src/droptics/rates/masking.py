@@ -64,7 +64,7 @@ class SharedMasks(DropoutCalls):
     def _kept(self, name: str, own: float, shape: tuple[int, ...], source: Tensor) -> tuple[Tensor, Tensor]:
         """Who stays, as numbers, and the rate; in single precision, or in that of the source where it is finer."""
         precision = torch.promote_types(source.dtype, torch.float32)
-        rate = torch.as_tensor(self.rates.get(place_of(name), own), device=source.device)
+        rate = torch.as_tensor(self.rates.get(place_of(name), own), dtype=torch.float64, device=source.device)
         drawn = uniforms(shape, key(self.seed, self.step, name), source.device)
         return (drawn >= rate.float()).to(precision), rate.to(precision)
 
