@@ -188,7 +188,7 @@ def copies(scale: float) -> list[Comparison]:
     cpu, found = torch.device("cpu"), []
     module = stack((4, 5, 3), (0.5,), nn.Tanh)
     fits = {
-        "sgd": (Fit(3, 8, "sgd", 0.1, 0.01, 0.9, "last", 3, 2), torch.optim.SGD, {"momentum": 0.9}),
+        "sgd": (Fit(7, 8, "sgd", 0.1, 0.01, 0.9, "last", 3, 2), torch.optim.SGD, {"momentum": 0.9}),
         "adam": (Fit(3, 8, "adam", 0.02, 0.01, stop="best", looks=9), torch.optim.Adam, {}),
         "adamw": (Fit(3, 8, "adamw", 0.02, 0.1, stop="best", looks=9), torch.optim.AdamW, {}),
     }
@@ -200,7 +200,7 @@ def copies(scale: float) -> list[Comparison]:
         own = copy.deepcopy(module).eval()
         search = kind(own.parameters(), lr=scale * fit.step_size, weight_decay=fit.decay, **options)
         looks = {}
-        for step in range(9):
+        for step in range(3 * fit.epochs):
             epoch, place = divmod(step, 3)
             rows = examples.order(epoch, 5)[8 * place : 8 * place + 8]
             search.zero_grad()
@@ -212,8 +212,8 @@ def copies(scale: float) -> list[Comparison]:
                     float(nn.functional.cross_entropy(own(train[0]), train[1])),
                 )
         if fit.stop == "last":
-            wanted = torch.stack([looks[step][0] for step in fit.tail_steps(9)]).mean(0)
-            training, at = sum(looks[step][1] for step in fit.tail_steps(9)) / len(fit.tail_steps(9)), 9
+            wanted = (looks[20][0] + looks[21][0]) / 2  # two looks in the last tenth
+            training, at = (looks[20][1] + looks[21][1]) / 2, 21
             found.append(compare(fit.tail_steps(200), "==", [190, 200], "steps of the tail"))
         else:
             at = min(looks, key=lambda step: float(looks[step][0].mean()))
@@ -224,6 +224,8 @@ def copies(scale: float) -> list[Comparison]:
             found.append(compare(row["step"], "==", at, f"step, {name}, {form}"))
         again = train_copies(problem, [{"2": 0.4}], 5, "single")[0]
         found.append(compare(many[1]["losses"], "==", again["losses"], f"{name} with masks", precision=1e-8))
+        apart = max(abs(a - b) for a, b in zip(again["losses"], single["losses"], strict=True))
+        found.append(compare(apart, ">", 1e-3, f"{name}: masks matter"))
     return found
 
 
