@@ -330,9 +330,22 @@ def initial_outputs(scale: float) -> list[Comparison]:
     """|g_t(W_1)| <= scale sqrt(2 ln(6T/delta)) for all t at once fails in a share of at most delta/3 of the starts.
 
     Weights, top layer and the masks of all steps are drawn anew for every start; inputs of T different directions.
+    At every width: E exp(s a b relu(z)) <= exp(s^2/2) over sign, mask and normal z, so that P(|g| > x) is at most
+    2 exp(-x^2/2).
     """
     T, delta, m, draws = 10, 0.2, 150, 600
     found = [compare(m, ">=", 25 * math.log(6 * T / delta), "the width that is asked for")]
+    z = torch.linspace(-12, 12, 4801, dtype=torch.float64)
+    chances = torch.exp(-z.square() / 2) / math.sqrt(2 * math.pi) * 0.005
+    for s, q in itertools.product((0.3, 1.0, 2.5), (0.5, 0.95, 1.0)):
+        moment = 1 - q + q * (chances * torch.cosh(s * torch.relu(z))).sum()
+        found.append(
+            compare(moment, "==", 1 - q / 2 + q / 2 * math.exp(s * s / 2), f"exponential moment, s={s}, q={q}")
+        )
+        found.append(compare(moment, "<=", math.exp(s * s / 2), f"below a normal one, s={s}, q={q}"))
+    for steps, level in ((T, delta), (1000, 0.01), (1, 0.9)):
+        tails = 2 * steps * math.exp(-(scale**2) * math.log(6 * steps / level))
+        found.append(compare(tails, "<=", level / 3, f"tails of {steps} steps"))
     for seed, q in ((1, 0.5), (5, 0.95)):
         a, W, X = torch.sign(normal(seed, draws, m, 1)), normal(seed + 1, draws, m, 8), unit_rows(seed + 2, T, 8)
         b = (uniform(seed + 3, draws, m, T) < q).double()

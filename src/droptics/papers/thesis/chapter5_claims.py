@@ -176,8 +176,9 @@ CLAIMS: tuple[Claim, ...] = (
         "With probability 1-delta/3, |g_t(W_1)| <= sqrt(2 ln(6T/delta)) for all t, provided m >= 25 ln(6T/delta).",
         check=partial(checks.initial_outputs, 1.0),
         control=partial(checks.initial_outputs, 0.5),
-        note="The proof's tail is one-sided, which is all that is used; two-sided it needs ln(12T/delta). g varies "
-        "less than is proved: 0.55 of the bound would hold here, too, so that the control takes half of it.",
+        note="The printed proof is one-sided, which is all that is used. Two-sided it holds, too, at every width: "
+        "a sum of a b relu(z) has exponential moments below those of normal numbers. Where g is drawn it varies less "
+        "than is proved, and 0.55 of the bound would do: the control takes half of it.",
     ),
     Claim(
         "thesis-lem15",
