@@ -24,6 +24,7 @@ def _laws() -> dict[str, MaskLaw]:
         "blocks of one": Block(0.3, 4, 1),
         "clipped": SlidingBlock(0.3, 4, 3),
         "valid": SlidingBlock(0.2, 4, 2, "valid"),
+        "clipped to one": SlidingBlock(0.3, 4, 1),
         "listed": Discrete(listed, tensor([0.1, 0.2, 0.3, 0.4])),
         "layers": Product([Bernoulli(0.2, 1), Block(0.4, 2, 2), Bernoulli(0.5, 1)]),
     }
@@ -193,6 +194,7 @@ def _written_out(name: str) -> tuple[Tensor, Tensor]:
         "blocks of rates": [(0.3, (0, 1)), (0.0, (2, 3))],
         "blocks of one": [(0.3, (i,)) for i in range(4)],
         "clipped": [(0.3, tuple(i for i in range(start, start + 3) if 0 <= i < 4)) for start in range(-2, 4)],
+        "clipped to one": [(0.3, (i,)) for i in range(4)],
         "valid": [(0.2, (start, start + 1)) for start in range(3)],
         "layers": [(0.2, (0,)), (0.4, (1, 2)), (0.5, (3,))],
     }
