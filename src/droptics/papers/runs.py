@@ -95,6 +95,10 @@ def lazy_steps(base_two: bool) -> list[Comparison]:
         found.append(compare(coins * (coins - 1), "==", 0.0, "masks are 0 or 1"))
         error = 4.5 * (drop * (1 - drop) / len(coins)) ** 0.5
         found.append(compare(coins.mean(), "==", 1 - drop, "share of kept units", precision=error))
+        steps_of = torch.stack(kept) - (1 - drop)
+        for name, pairs in (("units", steps_of[:, 1:] * steps_of[:, :-1]), ("steps", steps_of[1:] * steps_of[:-1])):
+            error = 5 * drop * (1 - drop) / pairs.numel() ** 0.5
+            found.append(compare(pairs.mean(), "==", 0.0, f"coins of neighbouring {name}", precision=error))
         last = run.run.iterates[-1].model
         assert isinstance(last, ReLUNet)
         found.append(compare(run.model.weights[0], "==", (1 - drop) * last.weights[0], "scaled at the end"))
@@ -376,14 +380,16 @@ def block_layer(scale: float) -> list[Comparison]:
         with torch.random.fork_rng():
             torch.manual_seed(4)
             drawn = layer(image.expand(2000, 2, *size))
-        counts = []
+        counts, both = [], []
         for length in size:
             first, last = {
                 "clipped": (1 - block, length - 1),
                 "valid": (0, length - block),
                 "centered": (-((block - 1) // 2), length - 1 - (block - 1) // 2),
             }[edges]
-            counts.append([sum(a <= i < a + block for a in range(first, last + 1)) for i in range(length)])
+            starts = range(first, last + 1)
+            counts.append([sum(a <= i < a + block for a in starts) for i in range(length)])
+            both.append([sum(a <= i and i + 1 < a + block for a in starts) for i in range(length - 1)])
         covers = tensor([math.prod(one) for one in itertools.product(*counts)]).reshape(size)
         alive = (1 - layer.seed_rate(size)) ** covers
         label = f"{edges}, map {size}, block {block}"
@@ -395,6 +401,13 @@ def block_layer(scale: float) -> list[Comparison]:
         often = (drawn == 0).double().mean((0, 1))
         error = 5 * (alive * (1 - alive) / 4000).sqrt()
         found.append(compare((often - (1 - alive)).abs() / error, "<=", 1.0, f"how often each place falls, {label}"))
+        # neighbours on the last axis survive together where no block covers either
+        shared = tensor([math.prod(one) for one in itertools.product(*counts[:-1], both[-1])])
+        either = covers[..., 1:] + covers[..., :-1] - shared.reshape(*size[:-1], size[-1] - 1)
+        pair = (1 - layer.seed_rate(size)) ** either
+        often = ((drawn != 0)[..., 1:] & (drawn != 0)[..., :-1]).double().mean((0, 1))
+        error = 5 * (pair * (1 - pair) / 4000).sqrt()
+        found.append(compare((often - pair).abs() / error, "<=", 1.0, f"neighbours fall together, {label}"))
     return found
 
 

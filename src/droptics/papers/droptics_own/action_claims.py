@@ -45,7 +45,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-dropblock-layer",
         "droptics, on pal2020-sec5.3",
-        "The DropBlock layer drops the share of positions that was asked for and keeps every mean.",
+        "As it is made by default the DropBlock layer drops whole blocks, on average over the positions the share that "
+        "was asked for, and keeps every mean.",
         check=partial(runs.block_layer, 1.0),
         control=partial(runs.block_layer, 1.1),
         objects=("layers.DropBlock",),

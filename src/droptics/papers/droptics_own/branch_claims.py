@@ -78,8 +78,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "long-sums",
-        "Criteria of ReLU networks, their gradients and their rounding are those of all masks, where outcomes are "
-        "sorted, listed, blocked, repeated or batched.",
+        "Criteria of ReLU networks are those of all masks, where outcomes are sorted, listed, blocked, repeated or "
+        "batched; so are penalties and gradients, and errors are at most the rounding told, where outcomes are sorted, "
+        "listed or blocked.",
         pair(sum_checks.long_sums),
         ("penalties.criterion", "penalties.penalty"),
         ENUMERATED,
@@ -174,7 +175,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "fitted-estimators",
-        "A fitted regressor predicts mean, spread, quantiles and log densities of all masked networks with noise.",
+        "A fitted regressor of few units predicts mean, spread, quantiles and mean log density of all masked networks "
+        "with noise; a classifier the mean of their softmax and its largest class. A step on weighted examples follows "
+        "the weighted cross-entropy under the masks drawn.",
         pair(fitted_network_checks.fitted_estimators),
         ("training.DropoutRegressor", "training.DropoutClassifier"),
         ENUMERATED,

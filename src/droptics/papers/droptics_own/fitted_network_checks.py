@@ -135,6 +135,9 @@ def fitted_estimators(scale: float) -> list[Comparison]:
     labels = np.array(["b", "a", "c"])[np.arange(30) % 3]
     classifier = DropoutClassifier((3,), 0.3, epochs=2, seed=1).fit(X, labels)
     shares = classifier.predict_proba(X)
+    outputs, chances = network_masks(classifier.network_, inputs, [[0.3] * 2, [0.3] * 3])
+    wanted = torch.einsum("t,tnk->nk", chances, torch.softmax(outputs, -1))
+    found.append(compare(shares, "==", scale * wanted, "probabilities of classes", precision=1e-6))
     best = np.array(["a", "b", "c"])[shares.argmax(1)]
     found.append(compare(float((classifier.predict(X) == best).all()), "==", 1.0, "the most probable class"))
     # batches of one network: weighed cross-entropy under given masks

@@ -23,8 +23,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-linear-robustness",
         "droptics, on thesis-eq6.3",
         "For affine classifiers with offsets the robust accuracy of the ensemble and the smallest margins are those of "
-        "the worst corner of the ball; the ends of its interval have binomial tails of 2.5 %, but "
-        "for 0 where none is right and 1 where all are.",
+        "the worst corner of the l_inf ball, without a box; the ends of its interval, at 95 %, have binomial tails of "
+        "2.5 %, but for 0 where none is right and 1 where all are.",
         check=partial(checks.linear_robustness, 0.2),
         control=partial(checks.linear_robustness, 0.15),
         objects=("attacks.robust_accuracy", "attacks.smallest_margins", "attacks.proportion"),

@@ -151,8 +151,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "stationary-rates",
-        "The training loss of linear chains and affine tails is that over all masks, the fit is stationary, and the "
-        "effect of a rate is the difference between fits beside it.",
+        "The squared training loss of linear chains and affine tails is that over all masks, the fit is stationary, "
+        "and the effect of a rate, per unit of its log-odds, is the difference of held-out losses of fits beside it.",
         (partial(tuning_checks.stationary, 1.0), partial(tuning_checks.stationary, 1.05)),
         ("rates.chains.chain_scan", "rates.tails.tail_scan"),
         ENUMERATED,

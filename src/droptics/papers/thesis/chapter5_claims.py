@@ -67,8 +67,9 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-alg4",
         f"{SOURCE}, Algorithm 4",
         "Dropout SGD: from standard normal rows and random signs a, each step follows -eta times the gradient in W of "
-        "l(y a^T B relu(W x)/sqrt m), B of zeros and ones, then brings rows back to norm c; at the end W becomes q W. "
-        "Natural logarithm with step eta is base 2 with step eta ln 2.",
+        "l(y a^T B relu(W x)/sqrt m), B diagonal with independent ones of chance q, drawn anew, then shortens rows "
+        "longer than c to norm c; at the end W becomes q W. Natural logarithm with step eta is base 2 with step "
+        "eta ln 2.",
         check=partial(runs.lazy_steps, True),
         control=partial(runs.lazy_steps, False),
         objects=("training.lazy.train_lazy", "training.lazy.lazy_start"),
