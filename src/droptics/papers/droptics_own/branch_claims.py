@@ -71,10 +71,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "bias-steps",
-        "A stochastic step of a completion is that of the mean squared error with a ridge on the biases.",
+        "Stochastic steps of a completion are gradient steps of the mean squared error of a batch under inverted "
+        "dropout of the factors, a mask for each rating, with a ridge on the biases; every epoch tells the error without "
+        "masks and the expected objective.",
         pair(rating_checks.bias_steps),
         ("recommenders.sgd.descend",),
-        "By automatic differentiation.",
+        "By automatic differentiation, from the same draws.",
     ),
     room_claim(
         "long-sums",

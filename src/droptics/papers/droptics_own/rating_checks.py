@@ -36,7 +36,7 @@ from droptics.recommenders.metrics import Mean
 from droptics.recommenders.partitioned import Cluster
 from droptics.recommenders.ranker import against_popularity
 from droptics.recommenders.ratings import observations, triple
-from droptics.recommenders.sgd import Sgd, descend
+from droptics.recommenders.sgd import Sgd, descend, triples
 
 
 class Done:
@@ -406,23 +406,42 @@ def named_ids(scale: float) -> list[Comparison]:
 
 
 def bias_steps(scale: float) -> list[Comparison]:
-    """One stochastic step without masks is the gradient step of the mean squared error with a ridge on biases."""
+    """Stochastic steps from the same draws by autograd: batches, masks, with and without biases; what epochs tell."""
     found: list[Comparison] = []
     rows, columns, values = _rated(9, 6, 5)
     data = observations((rows, columns, values), np.float64)
-    strengths, size = Strengths(3, 0.0, 0.0, bias=2.0), 0.05
-    left, right = normal(5, 6, 4).numpy(), normal(6, 5, 4).numpy()
-    how = Sgd(epochs=1, step_size=size, drop=0.0, batch=data.count)
-    (u, v), history = descend(data, (left, right), strengths, how)
-    L, R = (torch.from_numpy(side.copy()).requires_grad_() for side in (left, right))
-    i, j = data.users(rows), data.items(columns)
-    y = torch.from_numpy(values - data.mean)
-    fit = (L[i, :3] * R[j, :3]).sum(1) + L[i, 3] + R[j, 3]
-    ridge = 2.0 * (L[:, 3].square().sum() + R[:, 3].square().sum()) / len(values)
-    slopes = torch.autograd.grad((fit - y).square().mean() + ridge, (L, R))
-    for name, told, start, slope in (("users", u, L, slopes[0]), ("items", v, R, slopes[1])):
-        found.append(compare(told, "==", start.detach() - scale * size * slope, f"a step of the {name}"))
-    U, V = torch.from_numpy(u), torch.from_numpy(v)
-    error = (U[i, :3] * V[j, :3]).sum(1) + U[i, 3] + V[j, 3] - y
-    found.append(compare(history[0].rmse, "==", scale * error.square().mean().sqrt(), "error after the epoch"))
+    known = torch.zeros(6, 5, dtype=torch.float64)
+    known[data.users(rows), data.items(columns)] = torch.from_numpy(values - data.mean)
+    i, j, _ = triples(data, torch.device("cpu"))  # the order that draws of the same seed are of
+    y, n = known[i, j], len(values)
+    found.append(compare([len(y), len(set(zip(i.tolist(), j.tolist(), strict=True)))], "==", n, "every rating once"))
+    for drop, batch, bias in ((0.0, n, 2.0), (0.4, 7, 2.0), (0.6, 1, 0.5), (0.4, 7, None)):
+        lam, size = drop / (1 - drop), 0.05
+        factors = normal(5, 6, 4).numpy(), normal(6, 5, 4).numpy()
+        how = Sgd(epochs=2, step_size=size, drop=drop, batch=batch, seed=4)
+        told, history = descend(data, factors, Strengths(3, lam, bias=bias), how)
+        L, R = (torch.from_numpy(side.copy()).requires_grad_() for side in factors)
+        has, ridge = float(bias is not None), (bias or 0.0) / n
+        generator = torch.Generator().manual_seed(4)
+        for epoch in range(2):
+            for part in torch.randperm(n, generator=generator).split(batch):
+                drawn = torch.rand(len(part), 3, generator=generator, dtype=torch.float64)
+                z = (drawn >= drop).double() / (1 - drop)
+                u, v = L[i[part]], R[j[part]]
+                error = (u[:, :3] * v[:, :3] * z).sum(1) + has * (u[:, 3] + v[:, 3]) - y[part]
+                pulled = ridge * (L[:, 3].square().sum() + R[:, 3].square().sum())
+                slopes = torch.autograd.grad(error.square().mean() + pulled, (L, R))
+                with torch.no_grad():
+                    for side, slope in zip((L, R), slopes, strict=True):
+                        side.sub_(scale * size * slope)
+            with torch.no_grad():
+                products = L[i, :3] * R[j, :3]
+                error = products.sum(1) + has * (L[i, 3] + R[j, 3]) - y
+                pulled = ridge * (L[:, 3].square().sum() + R[:, 3].square().sum())
+                whole = error.square().mean() + lam * products.square().sum(1).mean() + pulled
+            label = f"drop {drop}, batches of {batch}, ridge {bias}, epoch {epoch}"
+            found.append(compare(history[epoch].rmse, "==", error.square().mean().sqrt(), f"error, {label}"))
+            found.append(compare(history[epoch].objective, "==", whole, f"objective, {label}"))
+        for name, mine, own in zip(("users", "items"), told, (L, R), strict=True):
+            found.append(compare(mine, "==", own.detach(), f"{name}, drop {drop}, batches of {batch}, ridge {bias}"))
     return found
