@@ -230,4 +230,6 @@ def _rated(scale: float) -> list[Comparison]:
         places = [np.argsort(model.item_ids_) for model in (models[0], mixed)]
         again = mixed.scores(np.eye(7)[:, mixed.item_ids_.astype(int)])
         found.append(compare(again[:, places[1]], "==", scale * told[0][:, places[0]], f"shuffled, {name}", 1e-6))
+        apart = make("float64").fit(strided)
+        found.append(compare(apart.scores(table), "==", scale * told[0], f"strided, {name}"))
     return found

@@ -81,15 +81,16 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "rates-in-full",
         "Losses example by example, orders of batches, two-level designs, paths of rates and whole divisions, best "
-        "constants, what training draws and the weights it reaches with every option are those written out.",
+        "constants, what training draws and the weights it reaches with batches, decay, schedules, limits of norms, "
+        "frozen tensors and another optimizer are those written out.",
         pair(rate_line_checks.rates_in_full),
         ("training.train", "training.Dropout", "training.MaxNorm", "rates.Fit", "losses.CrossEntropy"),
         "By autograd and torch.optim on the same draws.",
     ),
     room_claim(
         "ratings-in-full",
-        "Ratings from any source in any chunks, on disk or not, ids of every kind, Gram matrices that grow, held-out "
-        "users, diagnoses and paths of rates are by definition.",
+        "Ratings from arrays, tables, entries, sparse matrices, chunks and files, on disk or not, ids that are numbers "
+        "or text, Gram matrices that grow, lists, held-out users, diagnoses and paths of rates are by definition.",
         pair(read_rating_checks.ratings_in_full),
         (
             "recommenders.DropoutCompletion",

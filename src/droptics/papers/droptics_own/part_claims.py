@@ -214,8 +214,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "forms-of-numbers",
-        "Strided numbers, single precision, another order of examples or ratings and other units change nothing but "
-        "rounding: of searches, trainings, predictions, penalties of layers and recommenders.",
+        "Up to rounding, strided numbers change nothing of searches, trainings, predictions, penalties of layers and "
+        "recommenders; single precision nothing of margins of affine maps, trainings on all examples, predictions and "
+        "recommenders; another order of examples or ratings nothing of searches without draws, moments of predictions "
+        "and recommenders; another unit of ratings nothing of completions by dropout or by a kernel.",
         pair(form_checks.every_form),
         (
             "attacks.attack",
@@ -231,6 +233,6 @@ CLAIMS: tuple[Claim, ...] = (
             "recommenders.ImplicitDropoutCompletion",
         ),
         "Single precision to some hundred roundings, class probabilities and the kernel recommender to 1e-4, other "
-        "recommenders to 1e-3. Other orders: searches, predictions, recommenders; other units: two of these.",
+        "recommenders to 1e-3. Penalties of layers in half precision to 3%.",
     ),
 )

@@ -369,7 +369,10 @@ def _paths(scale: float) -> list[Comparison]:
                 model.set_params(drop=point.drop).fit(train)
                 # the same sums of ratings in another order, over four sweeps of each of eight fits
                 errors = {"held-out": point.holdout_rmse, "training": point.train_rmse}
-                own = model.evaluate(held, unknown="ignore").rmse, model.history_[-1].rmse
+                off = model.predict(held.users, held.items, "ignore") - held.values
+                own = math.sqrt((off**2).mean()), model.history_[-1].rmse
+                seen = model.evaluate(held, unknown="ignore")
+                found.append(compare([seen.rmse, seen.mae], "==", [own[0], abs(off).mean()], "errors of one fit"))
                 for (name, error), rmse in zip(errors.items(), own, strict=True):
                     label = f"{name} error, width {width}, drop {point.drop:.3f}"
                     found.append(compare(error, "==", scale * rmse, label))

@@ -52,6 +52,9 @@ def _streams(scale: float) -> list[Comparison]:
         )
         kept = draws.multipliers[draws.multipliers != 0]
         found.append(compare(kept, "==", scale / 0.7, f"rescaled, {share}, {batch}"))
+        fallen = (draws.multipliers == 0).double().flatten(0, -2).mean(0)
+        error = 6 * math.sqrt(0.3 * 0.7 / (draws.multipliers.numel() / 5))
+        found.append(compare((fallen - 0.3).abs(), "<=", error, f"how often a unit falls, {share}, {batch}", 0.0))
     plain = Stream(data, Dropout(Bernoulli(0.3, 5), scaled=False), [1], 2, cpu).next(1)
     assert plain.multipliers is not None
     found.append(compare(plain.multipliers.max(), "==", scale, "not rescaled"))

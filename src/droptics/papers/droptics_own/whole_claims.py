@@ -51,7 +51,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "stored-in-full",
         "Headers and pages of Parquet columns, packed streams, lengths of ids, tables of every kind of id, downloads "
-        "and tensors of programs are read as they were written; each lie alone is refused.",
+        "and tensors of programs are read as they were written; each of the lies tried is refused alone.",
         pair(stored_file_checks.stored_files),
         ("datasets.read_chunks", "datasets.movielens", "datasets.jester"),
         "Written byte by byte.",
