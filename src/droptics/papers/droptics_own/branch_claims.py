@@ -72,8 +72,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "bias-steps",
         "Stochastic steps of a completion are gradient steps of the mean squared error of a batch under inverted "
-        "dropout of the factors, a mask for each rating, with a ridge on the biases; every epoch tells the error without "
-        "masks and the expected objective.",
+        "dropout of the factors, a mask for each rating, with a ridge on the biases; every epoch tells the error "
+        "without masks and the expected objective.",
         pair(rating_checks.bias_steps),
         ("recommenders.sgd.descend",),
         "By automatic differentiation, from the same draws.",
