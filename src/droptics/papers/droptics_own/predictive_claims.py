@@ -44,7 +44,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-predictive-relu",
         "droptics, helmbold2017-eq2 read for one example",
         "ReLU networks: with m = E h and S = E h h^T of the last hidden layer the outputs have mean W m + b and "
-        "covariance W (S - m m^T + Cbar o S) W^T; the dropout criterion is |mean - y|^2 plus its trace.",
+        "covariance W (S - m m^T + Cbar o S) W^T, Cbar the diagonal covariance of the last layer's coins, which are "
+        "independent of the earlier ones; the squared dropout criterion is |mean - y|^2 plus its trace.",
         check=partial(checks.relu_leaf, 1.0),
         control=partial(checks.relu_leaf, 1.01),
         objects=("penalties.relu_criterion",),
