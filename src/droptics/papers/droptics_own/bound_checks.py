@@ -49,6 +49,7 @@ def deviations(scale: float) -> list[Comparison]:
             slack = (3 if empirical else 1) * math.sqrt(math.log((2 if empirical else 1) / delta) / (2 * n))
             told = uniform(risk, R, n, confidence=1 - delta, empirical=empirical)
             found.append(compare(told.value, "==", scale * (risk + 2 * R + slack), f"uniform, {empirical}"))
+            found.append(compare(told.trivial, "==", 1.0, "the largest risk"))
             grown = ((2 * R + slack) / (1 - risk)) ** 2 * n
             found.append(compare(told.needed["examples"], "==", scale * grown, f"examples, {empirical}"))
             for M in (2.0, 0.5, 0.0):
@@ -106,8 +107,17 @@ def _completion(scale: float) -> list[Comparison]:
             4 * math.sqrt(math.log(2 / 0.1) / 400),
         ]
         found.append(compare(list(told.terms.values()), "==", [scale * one for one in terms], f"terms, {shape}"))
+        found.append(compare([told.value, told.trivial], "==", [scale * sum(terms), 1.5], f"their sum, {shape}"))
         there = ((terms[1] + terms[2]) / 1.3) ** 2 * 200
         found.append(compare(told.needed["examples"], "==", scale * there, f"examples, {shape}"))
+        for s in (0.1, 0.3):
+            told = completion(alpha=0.7, shape=shape, examples=200, smoothing=s)
+            wanted = 8 * completion_constant(shape, 200, s) * math.sqrt(0.7 * long * math.log(long) / 200)
+            wanted += 4 * math.sqrt(math.log(2 / 0.05) / 400)
+            found.append(compare([told.value, told.trivial], "==", [scale * wanted, 4.0], f"smoothed bound, {shape}"))
+        told = completion(alpha=0.7, shape=shape, examples=200, risk=0.2, confidence=0.9, printed=True)
+        wanted = 0.2 + 8 * math.sqrt((1.4 * long * math.log(long) + math.log(20) / 4) / 200)
+        found.append(compare(told.value, "==", scale * wanted, f"as printed, {shape}"))
     data = Entries(torch.tensor([0, 0, 1, 2, 2, 2]), torch.tensor([0, 1, 1, 0, 1, 1]), 0.1 * normal(1, 6), (3, 2))
     for s in (0.0, 0.4):
         p = [(1 - s) * Fraction(k, 6) + Fraction(s) / 3 for k in (2, 1, 3)]
@@ -118,6 +128,17 @@ def _completion(scale: float) -> list[Comparison]:
         wanted = float(min(p) * min(q)) * 6 * math.sqrt(6) / math.log(3)
         found.append(compare(completion_condition(data, s), "==", scale * wanted, f"condition, {s}"))
     found.append(compare(completion(alpha=1.0, shape=(3, 2), examples=9, risk=5.0).needed["examples"], "==", math.inf))
+    net = Factorization(0.5 * normal(2, 3, 2), 0.5 * normal(3, 2, 2))
+    risk = float((data.values - (net.U @ net.V.mT)[data.rows, data.columns]).square().mean())
+    for s in (None, 0.4):
+        p, q = (0.5 if s is None else s) / tensor([3.0, 2.0])
+        rows = (1 - 3 * p) * tensor([2.0, 1.0, 3.0]) / 6 + p
+        columns = (1 - 2 * q) * tensor([2.0, 4.0]) / 6 + q
+        own = 2 * float(((rows @ net.U.square()) * (columns @ net.V.square())).sum())
+        alpha, failure = grid_alpha(own, 0.05)
+        wanted = risk + 8 * completion_constant((3, 2), 6, float(3 * p)) * math.sqrt(alpha * 3 * math.log(3) / 6)
+        wanted += 4 * math.sqrt(math.log(2 / failure) / 12)
+        found.append(compare(completion(net, data, smoothing=s).value, "==", scale * wanted, f"of a model, {s}"))
     return found
 
 
@@ -126,12 +147,23 @@ def _networks(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     for alpha, norm, n, beta in ((0.3, 9.0, 50, 0.2), (1.7, 40.0, 300, 0.5)):
         upper = 2 * alpha * norm / (n * math.sqrt(beta))
+        sides: tuple[tuple[dict[str, Any], float], ...] = (
+            ({"retentivity": beta}, upper),
+            ({"symmetrized": True}, 2 * alpha * norm / (n * math.sqrt(0.5))),
+            ({"side": "lower"}, alpha * norm / (2 * n)),
+        )
+        for options, value in sides:
+            told = rademacher(alpha=alpha, norm=norm, examples=n, **options)
+            found.append(compare([told.value, told.trivial], "==", [scale * value, 1.0], f"complexity, {options}"))
+            found.append(compare(told.needed["examples"], "==", scale * n * value**2, f"its examples, {options}"))
         for delta in (0.05, 0.3):
             told = relu(alpha=alpha, norm=norm, examples=n, retentivity=beta, risk=0.1, confidence=1 - delta)
             tail = 12 * math.sqrt(math.log(2 / delta) / (2 * n))
             found.append(compare(told.value, "==", scale * (0.1 + 8 * upper + tail), "by retentivity"))
             needed = n * ((8 * upper + tail) / 3.9) ** 2
             found.append(compare(told.needed["examples"], "==", scale * needed, "its examples"))
+            bare = relu(alpha=alpha, norm=norm, examples=n, retentivity=beta, confidence=1 - delta)
+            found.append(compare([bare.value, bare.trivial], "==", [scale * (8 * upper + tail), 4.0], "without a risk"))
             for printed in (False, True):
                 both = relu(
                     alpha=alpha,
@@ -210,6 +242,7 @@ def _measured(scale: float) -> list[Comparison]:
     found.append(compare(drawn.value, "==", scale * each.mean() / 13, "drawn patterns"))
     found.append(compare(drawn.upper - drawn.value, "==", scale * half, "their interval"))
     found.append(compare(drawn.value - drawn.lower, "==", scale * half, "on both sides"))
+    found.append(compare(drawn.confidence, "==", 0.95, "its confidence"))
     return found
 
 
