@@ -105,11 +105,20 @@ def attack_losses(scale: float) -> list[Comparison]:
         }[name]
         (wanted_slope,) = torch.autograd.grad(again, leaf)
         found.append(compare(slope, "==", wanted_slope, f"slope, {name}"))
+    sure = outputs + 40.0 * functional.one_hot(labels, 5)  # a saturated loss, whose slope is all but nothing
+    rest = torch.exp(sure - sure.logsumexp(1, keepdim=True)) - functional.one_hot(labels, 5)
+    found.append(compare(1 + value_and_slope(CrossEntropy(), sure, labels)[1], "==", scale * (1 + rest), "saturated"))
     signs = torch.where(labels % 2 > 0, 1.0, -1.0).double()[:, None]
-    value, slope = value_and_slope(Logistic(), outputs[:, :1], signs)
     margin = (outputs[:, :1] * signs).squeeze(1)
-    found.append(compare(value, "==", scale * functional.softplus(-margin), "logistic"))
-    found.append(compare(slope, "==", -signs * torch.sigmoid(-margin)[:, None], "slope, logistic"))
+    single: tuple[tuple[str, Loss, Tensor, Tensor], ...] = (
+        ("logistic", Logistic(), functional.softplus(-margin), torch.sigmoid(-margin)),
+        ("margin", Margin(), -margin, torch.ones_like(margin)),
+        ("reflected", Reflected(Logistic()), -functional.softplus(margin), torch.sigmoid(margin)),
+    )
+    for name, loss, wanted, factor in single:
+        value, slope = value_and_slope(loss, outputs[:, :1], signs)
+        found.append(compare(value, "==", scale * wanted, f"{name} of one score"))
+        found.append(compare(slope, "==", scale * -signs * factor[:, None], f"slope, {name} of one score"))
     return [*found, *_aimed(scale, outputs, labels)]
 
 
@@ -118,6 +127,13 @@ def _aimed(scale: float, outputs: Tensor, labels: Tensor) -> list[Comparison]:
     found: list[Comparison] = []
     right = outputs.gather(1, labels[:, None])[:, 0]
     likeliest = outputs.masked_fill(functional.one_hot(labels, 5).bool(), -math.inf).amax(1)
+    three, third = outputs[:, :3], labels % 3
+    leaf, aims = three.clone().requires_grad_(), (third + 1) % 3
+    gap = (leaf.gather(1, aims[:, None]) - leaf.gather(1, third[:, None]))[:, 0]
+    ratio = gap / (leaf.amax(1) - leaf.amin(1))
+    value, slope = value_and_slope(Dlr("every"), three, third, aims)
+    found.append(compare(value, "==", scale * ratio.detach(), "aimed ratio of three outputs"))
+    found.append(compare(slope, "==", scale * torch.autograd.grad(ratio.sum(), leaf)[0], "and its slope"))
     for shift in (1, 2, 3, 4):
         aims = (labels + shift) % 5
         leaf = outputs.clone().requires_grad_()
