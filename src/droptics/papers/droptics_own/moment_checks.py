@@ -16,7 +16,7 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli, Block, Gaussian, MaskLaw, Product
 from droptics.models import ReLUNet, TwoLayerLinear
 from droptics.papers.droptics_own.audit_checks import every_coin, every_mask, places, stack
-from droptics.papers.instances import normal, tensor
+from droptics.papers.instances import normal, tensor, uniform
 from droptics.penalties import Enumerate, MonteCarlo, SecondOrder
 from droptics.predictions import (
     Closure,
@@ -183,8 +183,9 @@ def closures(scale: float) -> list[Comparison]:
 def _closed_twice(scale: float) -> list[Comparison]:
     """Two hidden layers: what leaves one normal enters the next, with its covariance or its variances alone."""
     found: list[Comparison] = []
-    net, inputs, rates = network(5, 3, 4, 3, 2), normal(6, 2, 3), (0.2, 0.4, 0.1)
-    law = Product([Bernoulli(rate, size) for rate, size in zip(rates, (3, 4, 3), strict=True)])
+    net, inputs = network(5, 3, 4, 3, 2), normal(6, 2, 3)
+    rates = tuple(0.1 + 0.5 * uniform(seed, size) for seed, size in ((7, 3), (8, 4), (9, 3)))
+    law = Product([Bernoulli(rate, len(rate)) for rate in rates])
     for kind in ("full", "diagonal"):
         told = predictive(net, inputs, law, Closure(kind, check=None))
         for n, point in enumerate(inputs):
@@ -192,7 +193,7 @@ def _closed_twice(scale: float) -> list[Comparison]:
             for weight, bias, rate in zip(net.weights, net.biases, rates, strict=True):
                 if weight is not net.weights[0]:
                     center, spread = (part[0] for part in rectified(center[None], spread[None]))
-                spread = spread + rate / (1 - rate) * torch.diag(spread.diagonal() + center.square())
+                spread = spread + torch.diag(rate / (1 - rate) * (spread.diagonal() + center.square()))
                 center, spread = weight @ center + bias, weight @ spread @ weight.mT
                 if kind == "diagonal":
                     spread = torch.diag(spread.diagonal())
