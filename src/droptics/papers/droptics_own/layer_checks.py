@@ -184,6 +184,7 @@ def adapted_heads(scale: float) -> list[Comparison]:
     plain(inputs)
     found.append(compare(plain.penalties, "==", scale * squares, "squared loss of a branch"))
     found.append(same((plain.p, plain.form, plain.loss), (0.3, "second-order", Squared()), "its rate and form", scale))
+    found += _second_order(scale, inputs, outputs, moves, odds)
     bound = ExplicitDropout.of_lora(_Lora(), CrossEntropy(), "bound")
     bound(inputs)
     found.append(compare(bound.penalties, ">=", scale * entropy, "bound of a branch", precision=1e-12))
@@ -214,6 +215,15 @@ def adapted_heads(scale: float) -> list[Comparison]:
     return found + _kept_penalties(scale)
 
 
+def _second_order(scale: float, inputs: Tensor, outputs: Tensor, moves: Tensor, odds: Tensor) -> list[Comparison]:
+    """Half the mean over all masks of what the curvature of cross-entropy makes of the moves of its outputs."""
+    layer = ExplicitDropout.of_lora(_Lora(), CrossEntropy())
+    layer(inputs)
+    shares = outputs.softmax(-1)
+    curved = (shares * moves.square()).sum(-1) - (shares * moves).sum(-1).square()
+    return [compare(layer.penalties, "==", scale * torch.tensordot(odds, curved, 1) / 2, "second order of a branch")]
+
+
 def _kept_penalties(scale: float) -> list[Comparison]:
     """Labels, shifts, modes, copies and checks of explicit layers."""
     found: list[Comparison] = []
@@ -223,6 +233,9 @@ def _kept_penalties(scale: float) -> list[Comparison]:
     net(inputs)
     each = 0.3 / 0.7 * (inputs.square() @ head.weight.detach().square().sum(0))
     labels = torch.tensor([[0, -100, 2, 1, 0], [1, 1, -100, -100, 2]])
+    kept, odds = every_coin([0.3] * 4)
+    moves = torch.einsum("mi,nti,oi->mnto", kept / 0.7 - 1, inputs, head.weight.detach())
+    found.append(compare(each, "==", torch.tensordot(odds, moves.square().sum(-1), 1), "of all masks"))
     found.append(compare(explicit_penalty(net, labels).detach(), "==", scale * each[labels != -100].mean(), "labels"))
     ahead = torch.tensor([[False, True, True, True, False], [True, False, False, True, False]])
     found.append(compare(explicit_penalty(net, labels, shifted=True), "==", scale * each[ahead].mean(), "shifted"))
@@ -239,7 +252,6 @@ def _kept_penalties(scale: float) -> list[Comparison]:
     found.append(same((float(layer.penalty), tuple(layer.penalties.shape)), (0.0, (2, 5)), "evaluation mode", scale))
     words = "drop=0.3, loss=Squared, form='second-order', over='examples'"
     found.append(same(layer.extra_repr(), words, "settings in words", scale))
-    kept, odds = every_coin([0.3] * 4)
     rows = inputs.reshape(-1, 4)
     for loss, width in ((CrossEntropy(), 3), (Logistic(), 1)):
         top = linear_head(2, 4, width)

@@ -34,7 +34,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "adapted-heads",
-        "Penalties of the branch of a LoRA layer, and of tokens by their labels, are those of all masks in every form.",
+        "The penalty of the branch of a LoRA layer, and of the tokens that have labels, is what the squared loss rises "
+        "by over all masks; of cross-entropy a bound, the second order, or on average the draws.",
         pair(layer_checks.adapted_heads),
         ("layers.ExplicitDropout", "layers.explicit_penalty", "layers.explicit_consistency"),
         f"{ENUMERATED} Drawn numbers within five standard errors.",
@@ -62,8 +63,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "reachable-points",
-        "Projections, largest linear functions, shortest rises and random points of every threat, with a box and "
-        "without, are those of a solver.",
+        "Projections, largest linear functions and shortest rises of every threat, with a box and without, are those "
+        "of a solver; random points lie inside, without a box around the inputs and as far as uniform ones on average.",
         pair(threat_checks.reachable_points),
         ("attacks.Threat", "attacks.perturb", "attacks.adapter.BIM"),
         "Beside scipy.optimize.",
