@@ -339,6 +339,7 @@ def audited_tails(scale: float) -> list[Comparison]:
                 f"an affine tail at {rate}",
             )
         )
+        found.append(compare([float(told.lower), float(told.upper)], "==", float(told.value), "and no interval"))
     deep = stack((3, 4, 4, 2), (0.2, 0.3), nn.Tanh, seed=5)
     wanted = sample(6, 20, 3, 2)
     error = squared(wanted.targets)
@@ -357,6 +358,8 @@ def audited_tails(scale: float) -> list[Comparison]:
     lower, middle, upper = tensor(drawn).unbind(1)
     found.append(compare(lower, "<=", truths[0], "drawn sites from below, each of 8 at 99 %"))
     found.append(compare(upper, ">=", truths[0], "from above"))
+    error = middle.std() / math.sqrt(8)
+    found.append(compare((middle.mean() - truths[0]).abs() / error, "<=", 5.0, "their mean, in standard errors"))
     # no wider than the scatter of the draws asks for: 2.95 standard errors are 99 % of Student's 15 degrees of freedom
     found.append(compare(((upper - lower) / 2).mean(), "<=", 6 * middle.std(), "no wider than their scatter"))
     query, keys, values = (normal(10 + i, 2, 3, 4, 5) for i in range(3))
@@ -371,7 +374,8 @@ def audited_tails(scale: float) -> list[Comparison]:
     ours, *ends = recurrent(torch.lstm, given, lambda inputs: inputs)
     torchs, last = lstm(x, state)
     found.append(compare(ours, "==", scale * torchs, "recurrent layers"))
-    found.append(compare(ends[0], "==", last[0], "their last state"))
+    for end, state_there in zip(ends, last, strict=True):
+        found.append(compare(end, "==", scale * state_there, "their last states"))
     doubled = recurrent(torch.lstm, given, lambda inputs: 2 * inputs)[0]
     one_layer = nn.LSTM(3, 4, 1, batch_first=True).double()
     other_layer = nn.LSTM(4, 4, 1, batch_first=True).double()

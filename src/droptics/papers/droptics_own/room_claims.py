@@ -320,7 +320,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "audited-tails",
-        "Audits of affine tails are exact, drawn sites cover the truth, and unfused layers are torch's own.",
+        "Audits of affine tails are exact, intervals of drawn sites cover the truth at their confidence, and unfused "
+        "attention and LSTM layers are torch's own.",
         (partial(more_room_checks.audited_tails, 1.0), partial(more_room_checks.audited_tails, 1.1)),
         ("audits.audit",),
         ENUMERATED,
