@@ -33,7 +33,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "white-in-full",
         "White coordinates of moments, samples, entries and measurements give the risks of the examples, their slack "
-        "is what rounding may do, and symmetries are counted.",
+        "is its formula, and symmetries are counted.",
         pair(white_checks.white_in_full),
         ("data.Sample", "data.Moments", "data.Entries", "data.Measurements"),
         "Sums over the examples.",
