@@ -171,7 +171,9 @@ def free_width(scale: float) -> list[Comparison]:
         found.append(compare(below, "==", filled, f"from below, {label}"))
         stated = scale * gamma / blocks * filled
         found.append(compare(envelope(model, data, masks), "==", stated, f"envelope, {label}", precision=1e-7))
-        found.append(compare(induced(model, data, masks), "==", stated, f"least penalty, {label}", precision=1e-7))
+        told = induced(model, data, masks)
+        for one in (told.value, told.lower, told.upper):
+            found.append(compare(one, "==", stated, f"least penalty, {label}", precision=1e-7))
         best = equalize(model, data, masks)
         found.append(compare(best.matrix(), "==", model.matrix(), f"its map, {label}", precision=1e-7))
         masked = sum(

@@ -442,6 +442,7 @@ def flow_split(power: float) -> list[Comparison]:
             found.append(compare(parts.coadaptation, "<=", 1.0, "phi at most 1"))
             found.append(compare(parts.coadaptation, ">=", 6**-0.5, "phi at least 1/sqrt(d1)"))
             found.append(compare(parts.alpha, "==", psi.sum(), "alpha"))
+            found.append(compare(parts.regularizer, "==", psi.square().sum(), "its regularizer"))
             regularizer = penalty(ReLUNet([V, top]), data, Product([Bernoulli(0.0, 3), Bernoulli(0.5, 6)])).value
             found.append(compare(6 * regularizer, "==", (parts.alpha / parts.coadaptation) ** power, "d1 Rbar"))
     return found
