@@ -130,15 +130,17 @@ def _completion(scale: float) -> list[Comparison]:
     found.append(compare(completion(alpha=1.0, shape=(3, 2), examples=9, risk=5.0).needed["examples"], "==", math.inf))
     net = Factorization(0.5 * normal(2, 3, 2), 0.5 * normal(3, 2, 2))
     risk = float((data.values - (net.U @ net.V.mT)[data.rows, data.columns]).square().mean())
-    for s in (None, 0.4):
-        p, q = (0.5 if s is None else s) / tensor([3.0, 2.0])
+    for mixed_in in (None, 0.4):
+        p, q = (0.5 if mixed_in is None else mixed_in) / tensor([3.0, 2.0])
         rows = (1 - 3 * p) * tensor([2.0, 1.0, 3.0]) / 6 + p
         columns = (1 - 2 * q) * tensor([2.0, 4.0]) / 6 + q
         own = 2 * float(((rows @ net.U.square()) * (columns @ net.V.square())).sum())
         alpha, failure = grid_alpha(own, 0.05)
         wanted = risk + 8 * completion_constant((3, 2), 6, float(3 * p)) * math.sqrt(alpha * 3 * math.log(3) / 6)
         wanted += 4 * math.sqrt(math.log(2 / failure) / 12)
-        found.append(compare(completion(net, data, smoothing=s).value, "==", scale * wanted, f"of a model, {s}"))
+        found.append(
+            compare(completion(net, data, smoothing=mixed_in).value, "==", scale * wanted, f"of a model, {mixed_in}")
+        )
     return found
 
 

@@ -253,7 +253,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "two-searches",
-        "A search never lowers the loss and says whom it fools; losses have the values and slopes of their formulas.",
+        "An adaptive search from the inputs says whom it fools and lowers no loss of the others; losses have the "
+        "values and slopes of their formulas.",
         pair(search_checks.two_searches),
         ("attacks.losses.value_and_slope",),
         "By automatic differentiation.",
@@ -350,7 +351,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "transformed-answers",
-        "Penalties and criteria under torch.func, in batches and with derivatives, are those one by one.",
+        "Penalties, criteria and proximal maps under torch.func, in batches and with derivatives, are those one by "
+        "one.",
         pair(corner_checks.transformed_answers),
         ("penalties.criterion", "penalties.penalty", "linalg.k_support_shrink"),
         "One by one.",

@@ -185,7 +185,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-deep-optimum",
         "droptics, extends thesis-thm10",
-        "The exact deep optimum compares supports; M = I_2 at widths (2,2) jumps from rank 2 to 1 at lam = sqrt 2.",
+        "With one rate for each hidden layer the deep optimum is the least over supports; that of M = I_2 at widths "
+        "(2,2) and one lam jumps from rank 2 to 1 at lam = sqrt 2.",
         check=partial(minimum_checks.deep_optimum, 1.0),
         control=partial(minimum_checks.deep_optimum, 0.9),
         objects=("optima.optimum",),

@@ -245,6 +245,24 @@ def transformed_answers(scale: float) -> list[Comparison]:
     alone = torch.stack([drawn(left) for left in pair[0]])
     found.append(compare(torch.func.vmap(drawn)(pair[0]), "==", scale * alone, "random masks in a batch"))
 
+    def closed(left: Tensor) -> Tensor:
+        return penalty(TwoLayerLinear(left, pair[1]), data, coins).value
+
+    there = normal(10, 4)
+    for name, function, points in (
+        ("a penalty", closed, pair[0]),
+        ("random masks", drawn, pair[0]),
+        ("proximal maps", lambda values: (there * k_support_shrink(values, 0.4, 2)).sum(), normal(9, 3, 4)),
+    ):
+        own = []
+        for point in points:
+            leaf = point.clone().requires_grad_()
+            own.append(torch.autograd.grad(function(leaf), leaf)[0])
+        batch = torch.func.vmap(torch.func.grad(function))(points)
+        found.append(compare(batch, "==", scale * torch.stack(own), f"gradients of {name} in a batch"))
+        values = torch.func.vmap(function)(points)
+        found.append(compare(values, "==", scale * torch.stack([function(point) for point in points]), name))
+
     def shrunk(values: Tensor) -> Tensor:
         return k_support_shrink(values, 0.4, 2)
 

@@ -29,10 +29,11 @@ from droptics.papers.instances import descend, factorizations, normal, sample, t
 from droptics.penalties import criterion
 
 
-def _over_masks(target: Tensor, widths: Sequence[int], drop: float) -> Callable[..., Tensor]:
-    """E ||M - W_3 diag(z_2) W_2 diag(z_1) W_1||_F^2 of two hidden layers, over all masks."""
-    kept, chances = every_coin([drop] * sum(widths))
-    below, above = (kept / (1 - drop)).split(list(widths), -1)
+def _over_masks(target: Tensor, widths: Sequence[int], drops: Sequence[float]) -> Callable[..., Tensor]:
+    """E ||M - W_3 diag(z_2) W_2 diag(z_1) W_1||_F^2 of two hidden layers with a rate each, over all masks."""
+    rates = [drop for drop, width in zip(drops, widths, strict=True) for _ in range(width)]
+    kept, chances = every_coin(rates)
+    below, above = (kept / (1 - tensor(rates))).split(list(widths), -1)
 
     def value(first: Tensor, second: Tensor, last: Tensor) -> Tensor:
         maps = (last * above[:, None]) @ (second * below[:, None]) @ first
@@ -48,7 +49,7 @@ def spurious(global_value: float) -> list[Comparison]:
     """
     model, data, masks = spurious_minimum()
     seen, eye = inspect(model, data, masks), torch.eye(2, dtype=torch.float64)
-    value = _over_masks(eye, (2, 2), 1 / 3)
+    value = _over_masks(eye, (2, 2), (1 / 3, 1 / 3))
 
     def flat(vector: Tensor) -> Tensor:
         return value(*(part.reshape(2, 2) for part in vector.split(4)))
@@ -93,12 +94,13 @@ def _with_slope(function: Callable[[Tensor], Tensor], point: Array) -> tuple[flo
     return float(value.detach()), torch.autograd.grad(value, vector)[0].numpy()
 
 
-def _by_supports(spectrum: Sequence[float], widths: Sequence[int], lam: float) -> tuple[float, int]:
+def _by_supports(spectrum: Sequence[float], widths: Sequence[int], drops: Sequence[float]) -> tuple[float, int]:
     """Least criterion of the maps on every set of singular directions, their shares of the layers by descent; its size.
 
-    Directions with shares x_li of the widths d_l cost M_i^2 (1 - 1 / prod_l (1 + lam / (d_l x_li))), others M_i^2.
+    Directions with shares x_li of the widths d_l cost M_i^2 (1 - 1 / prod_l (1 + lam_l / (d_l x_li))), others M_i^2.
     """
     squares, hidden = tensor(spectrum).square(), tensor(widths)[:, None]
+    lam = (tensor(drops) / (1 - tensor(drops)))[:, None]
     found = [(float(squares.sum()), 0)]
     for size in range(1, min(len(spectrum), *widths) + 1):
         for support in itertools.combinations(range(len(spectrum)), size):
@@ -116,17 +118,17 @@ def deep_optimum(scale: float) -> list[Comparison]:
     """Exact deep optimum against all supports and against descent over all masks; the rank jump at lam = sqrt 2."""
     found = []
     cases = (
-        ((1.0, 1.0), (2, 2), 1 / 3),
-        ((2.0, 1.0), (2, 3), 0.3),
-        ((1.0, 1.0), (2, 2), 0.7),
-        ((2.0, 1.8, 0.3), (3, 2), 0.2),
+        ((1.0, 1.0), (2, 2), (1 / 3, 1 / 3)),
+        ((2.0, 1.0), (2, 3), (0.15, 0.5)),
+        ((1.0, 1.0), (2, 2), (0.7, 0.7)),
+        ((2.0, 1.8, 0.3), (3, 2), (0.4, 0.1)),
     )
-    for spectrum, widths, drop in cases:
+    for spectrum, widths, drops in cases:
         target = torch.diag(tensor(spectrum))
-        masks = Product([Bernoulli(drop, width) for width in widths])
+        masks = Product([Bernoulli(drop, width) for drop, width in zip(drops, widths, strict=True)])
         ours = optimum(DeepLinear, Moments.of_map(target), masks)
-        value, label = _over_masks(target, widths, drop), f"{spectrum}, widths {widths}, drop {drop:.2g}"
-        least, rank = _by_supports(spectrum, widths, drop / (1 - drop))
+        value, label = _over_masks(target, widths, drops), f"{spectrum}, widths {widths}, rates {drops}"
+        least, rank = _by_supports(spectrum, widths, drops)
         sizes = (len(spectrum), *widths, len(spectrum))
         lowest, _ = descend(value, [(b, a) for a, b in itertools.pairwise(sizes)], starts=2, size=0.8)
         found.append(compare(ours.objective, "==", scale * least, f"the best support, {label}", precision=1e-7))

@@ -358,8 +358,8 @@ def audited_tails(scale: float) -> list[Comparison]:
     lower, middle, upper = tensor(drawn).unbind(1)
     found.append(compare(lower, "<=", truths[0], "drawn sites from below, each of 8 at 99 %"))
     found.append(compare(upper, ">=", truths[0], "from above"))
-    error = middle.std() / math.sqrt(8)
-    found.append(compare((middle.mean() - truths[0]).abs() / error, "<=", 5.0, "their mean, in standard errors"))
+    apart = middle.std() / math.sqrt(8)
+    found.append(compare((middle.mean() - truths[0]).abs() / apart, "<=", 5.0, "their mean, in standard errors"))
     # no wider than the scatter of the draws asks for: 2.95 standard errors are 99 % of Student's 15 degrees of freedom
     found.append(compare(((upper - lower) / 2).mean(), "<=", 6 * middle.std(), "no wider than their scatter"))
     query, keys, values = (normal(10 + i, 2, 3, 4, 5) for i in range(3))

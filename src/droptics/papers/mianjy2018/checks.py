@@ -359,6 +359,7 @@ TIED_CASES = (
     (((1.0, 2.0), (0.0, 1.0)), 0.3, 3),
     (((1.0, 0.0), (0.0, 0.1)), 0.5, 2),  # rho < r
     (((0.2, 0.02), (0.02, 0.1)), 3.0, 2),  # rho < r < lam, and values below one
+    (((1.0, 0.0), (0.0, 0.8)), 3.0, 2),  # kept for its gap to those above, small as it is
 )
 
 
@@ -379,6 +380,9 @@ def tied_optimum(
         ascending, axes = torch.linalg.eigh((M + M.mT) / 2)
         s, axes = ascending.flip(0), axes.flip(1)
         ours = rule(s, lam, width)
+        kept = ours > 0
+        alpha = lam * s[kept].sum() / (width + lam * kept.sum())
+        found.append(compare(s * kept - ours, "==", alpha * kept, f"what is taken off, M={matrix}"))
         skew = float(((M - M.mT) / 2).square().sum())
         value = (s - ours).square().sum() + lam / width * ours.sum() ** 2 + skew
         found.append(compare(value, "==", best, f"value for M={matrix}", precision=1e-7))

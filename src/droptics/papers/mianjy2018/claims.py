@@ -198,7 +198,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm2.4-corrected",
         f"{SOURCE}, Theorem 2.4, corrected",
-        "The optimal UU^T keeps the top rho <= r eigenvalues of (M+M^T)/2, each lowered by alpha.",
+        "The optimal UU^T keeps the top rho <= r positive eigenvalues of (M+M^T)/2, each lowered by alpha, "
+        "lam/(r + lam rho) times their sum.",
         check=partial(checks.tied_optimum, _shrink),
         control=partial(checks.tied_optimum, checks.printed_threshold, checks.PSD_CASES),
         objects=("linalg.shrink", "optima.optimum"),
