@@ -381,7 +381,7 @@ def tied_optimum(
         s, axes = ascending.flip(0), axes.flip(1)
         ours = rule(s, lam, width)
         kept = ours > 0
-        alpha = lam * s[kept].sum() / (width + lam * kept.sum())
+        alpha = lam * s[kept].sum() / (width + lam * int(kept.sum()))
         found.append(compare(s * kept - ours, "==", alpha * kept, f"what is taken off, M={matrix}"))
         skew = float(((M - M.mT) / 2).square().sum())
         value = (s - ours).square().sum() + lam / width * ours.sum() ** 2 + skew
