@@ -7,6 +7,7 @@ tests/recommenders/test_ways.py
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from itertools import pairwise
 
@@ -15,7 +16,7 @@ import pytest
 import torch
 
 from droptics.datasets import planted_ratings
-from droptics.recommenders import triton_normal, triton_rows
+from droptics.recommenders import DropoutCompletion, sweepers, triton_normal, triton_rows
 from droptics.recommenders.alternation import Strengths, column_sums
 from droptics.recommenders.partitioned import (
     _add,
@@ -168,3 +169,25 @@ def test_normal_equations_take_these_steps(sizes, variant, steps, monkeypatch):
     for name, value in zip(("NARROWEST", "PIECE", "SHORT"), (16, *sizes), strict=True):
         monkeypatch.setattr(triton_normal, name, value)
     check(by_kernels, variant, steps, np.float32)
+
+
+def test_few_ratings_start_no_threads_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting threads takes milliseconds a half-sweep, more than the rows of few ratings."""
+    started: list[int] = []
+
+    class Counted(ThreadPoolExecutor):
+        def __init__(self, count: int) -> None:
+            started.append(count)
+            super().__init__(count)
+
+    monkeypatch.setattr(sweepers, "ThreadPoolExecutor", Counted)
+    monkeypatch.setattr(sweepers, "cores", lambda: 2)
+    data = (np.arange(20) % 5, np.arange(20) % 4, np.linspace(1.0, 5.0, 20))
+    few = DropoutCompletion(2, 0.2, sweeps=3).fit(data)
+    assert not started
+    asked = DropoutCompletion(2, 0.2, sweeps=3, threads=2).fit(data)
+    assert set(started) == {2}
+    np.testing.assert_allclose(asked.predict(*data[:2]), few.predict(*data[:2]), rtol=1e-5)
+    monkeypatch.setattr(sweepers, "FEW", 0)
+    DropoutCompletion(2, 0.2, sweeps=3).fit(data)
+    assert len(started) == 12

@@ -13,6 +13,8 @@ from droptics.recommenders.partitioned import Cluster
 from droptics.recommenders.ratings import Compressed, let_go
 from droptics.recommenders.rows import block_of, prepared, solve_block
 
+FEW = 1 << 13  # ratings for which threads would take longer to start than they save
+
 
 def sweeper_for(engine: Any, device: str | None, threads: int | None, memory: int) -> Sweeper:
     """The engine asked for: a Dask cluster (address or client), a torch device, or threads (the default: all cores)."""
@@ -20,16 +22,14 @@ def sweeper_for(engine: Any, device: str | None, threads: int | None, memory: in
         raise ValueError("engine and device exclude each other: a cluster runs the compiled kernels")
     if engine is not None:
         return Cluster(engine)
-    if device is not None:
-        return Device(device, memory)
-    return Threads(threads)
+    return Threads(threads) if device is None else Device(device, memory)
 
 
 class Threads:
     """The compiled kernels on threads of this process; they hold no interpreter lock."""
 
     def __init__(self, count: int | None = None) -> None:
-        self.count = cores() if count is None else count
+        self.count, self.least = (cores(), FEW) if count is None else (count, 0)
         if self.count < 1:
             raise ValueError(f"threads must be a positive whole number, got {count!r}")
 
@@ -56,7 +56,7 @@ class Threads:
             let_go(table.columns, table.values)
             return found
 
-        if self.count == 1:
+        if self.count == 1 or table.starts[-1] < self.least:
             parts = [run(rows) for rows in table.blocks(max(1, int(table.starts[-1]) >> 24))]
         else:
             with ThreadPoolExecutor(self.count) as pool:
