@@ -64,9 +64,9 @@ class SharedMasks(DropoutCalls):
     def _kept(self, name: str, own: float, shape: tuple[int, ...], source: Tensor) -> tuple[Tensor, Tensor]:
         """Who stays, as numbers, and the rate; in single precision, or in that of the source where it is finer."""
         precision = torch.promote_types(source.dtype, torch.float32)
-        rate = torch.as_tensor(self.rates.get(place_of(name), own), dtype=torch.float64, device=source.device)
+        rate = torch.as_tensor(self.rates.get(place_of(name), own), dtype=precision, device=source.device)
         drawn = uniforms(shape, key(self.seed, self.step, name), source.device)
-        return (drawn >= rate.float()).to(precision), rate.to(precision)
+        return (drawn >= rate.float()).to(precision), rate
 
     def _attention(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
