@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from droptics.evidence.claims import Claim
-from droptics.papers.helmbold2017 import checks, decay_checks, negative_checks
+from droptics.papers.helmbold2017 import checks, count_checks, decay_checks, negative_checks
 from droptics.papers.helmbold2017.errata import ERRATA
 from droptics.papers.helmbold2017.proof_claims import CLAIMS as PROOFS
 
@@ -120,8 +120,8 @@ CLAIMS: tuple[Claim, ...] = (
         "phi is supermodular if phi(x) + phi(x+a+b) >= phi(x+a) + phi(x+b) for all x and a, b >= 0. Networks with "
         "non-negative weights and convex, continuous, non-decreasing activations, differentiable except on a finite "
         "set, are.",
-        check=partial(checks.supermodular, 1.0),
-        control=partial(checks.supermodular, -0.5),
+        check=partial(count_checks.supermodular, 1.0),
+        control=partial(count_checks.supermodular, -0.5),
         objects=("models.ReLUNet",),
         note="The definition is stronger than lattice supermodularity: it includes convexity along each direction.",
     ),
@@ -129,8 +129,8 @@ CLAIMS: tuple[Claim, ...] = (
         "helmbold2017-lem12",
         f"{SOURCE}, Lemma 12",
         "Non-negative weights make the network supermodular; the gadget network is not.",
-        check=partial(checks.supermodular, 1.0),
-        control=checks.gadget_is_not_supermodular,
+        check=partial(count_checks.supermodular, 1.0),
+        control=count_checks.gadget_is_not_supermodular,
         objects=("models.ReLUNet",),
     ),
     Claim(
@@ -138,16 +138,16 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Definition 13",
         "psi(l) is the mean dropout output on (1, ..., 1) given l kept inputs; that of the gadget network is not "
         "convex for K >= 2.",
-        check=partial(checks.mean_by_count, 1.0),
-        control=partial(checks.mean_by_count, 0.8),
+        check=partial(count_checks.mean_by_count, 1.0),
+        control=partial(count_checks.mean_by_count, 0.8),
         objects=("models.ReLUNet",),
     ),
     Claim(
         "helmbold2017-lem14",
         f"{SOURCE}, Lemma 14",
         "psi is convex for networks with non-negative weights and any biases.",
-        check=partial(checks.convex_in_count, True),
-        control=partial(checks.convex_in_count, False),
+        check=partial(count_checks.convex_in_count, True),
+        control=partial(count_checks.convex_in_count, False),
         objects=("models.ReLUNet",),
     ),
     Claim(

@@ -1,0 +1,122 @@
+"""What the claims of Helmbold and Long compare as inputs grow in number: supermodular networks, and psi.
+
+Psi(l) is the mean output under dropout on x = 1 when l of K inputs are kept; n the width, q = drop, p = 1 - q.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from droptics.data import Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.models import ReLUNet
+from droptics.papers.helmbold2017 import networks
+from droptics.papers.helmbold2017.checks import by_masks, random_net
+from droptics.papers.instances import normal, tensor, uniform
+
+
+def supermodular(last: float) -> list[Comparison]:
+    """f(x+a+b) - f(x+a) - f(x+b) + f(x) >= 0 for steps a, b >= 0 and non-negative weights, one times `last`.
+
+    ReLU by the library; other convex, non-decreasing activations written out.
+    """
+    found = []
+    for seed in range(3):
+        model = random_net(seed, (3, 4, 3, 1), True)
+        top = model.weights[-1] * tensor([1.0, 1.0, last])
+        model = ReLUNet([*model.weights[:-1], top], model.biases)
+        x = normal(seed + 20, 500, 3)
+        a, b = (2 * uniform(seed + 30 + i, 500, 3) for i in range(2))
+
+        def written(value: Tensor, activation: Callable[[Tensor], Tensor], model: ReLUNet = model) -> Tensor:
+            for weight, bias in zip(model.weights[:-1], model.biases[:-1], strict=True):
+                value = activation(value @ weight.mT + bias)
+            return value @ model.weights[-1].mT + model.biases[-1]
+
+        found.append(compare(model.outputs(x), "==", written(x, torch.relu), "ReLU, written out"))
+        functions: dict[str, Callable[[Tensor], Tensor]] = {
+            "ReLU": model.outputs,
+            "softplus": partial(written, activation=torch.nn.functional.softplus),
+            "leaky": partial(written, activation=lambda z: torch.maximum(z, 0.3 * z)),
+            "square": partial(written, activation=lambda z: torch.relu(z).square()),
+        }
+        for name, f in functions.items():
+            slack = f(x + a + b) - f(x + a) - f(x + b) + f(x)
+            found.append(compare(slack, ">=", 0.0, f"second difference, {name}", precision=1e-9))
+    return found
+
+
+def gadget_is_not_supermodular() -> list[Comparison]:
+    """The gadget network at x = 0 with unit steps."""
+    model = networks.gadget_network(2, 2, 2)
+    zero, first, second = torch.zeros(1, 2).double(), tensor([[1.0, 0.0]]), tensor([[0.0, 1.0]])
+    slack = model.outputs(first + second) - model.outputs(first) - model.outputs(second) + model.outputs(zero)
+    return [compare(slack, ">=", 0.0, "second difference of the gadget network")]
+
+
+def mean_output_by_count(model: ReLUNet, drop: float = 0.5) -> Tensor:
+    """psi(l): mean dropout output on x = 1 over all masks of the hidden units and all that keep l inputs."""
+    K, hidden = model.input_size, model.units - model.input_size
+    masks = torch.cartesian_prod(*[tensor([0.0, 1.0])] * model.units)
+    fired = masks[:, K:].sum(-1)
+    outputs = model.outputs(torch.ones(1, K, dtype=torch.float64), masks[:, None] / (1 - drop))[:, 0, 0]
+    chances = (1 - drop) ** fired * drop ** (hidden - fired)
+    sums = torch.zeros(K + 1, dtype=torch.float64).index_add_(0, masks[:, :K].sum(-1).long(), chances * outputs)
+    return sums / tensor([math.comb(K, kept) for kept in range(K + 1)])
+
+
+def mean_by_count(power: float) -> list[Comparison]:
+    """Definition 13: over a binomial number of kept inputs psi averages to the mean output, by all masks.
+
+    Psi of gadgets is 0 at 0 and 1/((1 + qK/(pn)) (1 + q/(pn))^(d-2))^power at all other numbers of inputs: not convex.
+    """
+    found = []
+    for seed, sizes, drop in ((1, (4, 3, 1), 0.3), (2, (3, 2, 2, 1), 0.6)):
+        model, K = random_net(seed, sizes), sizes[0]
+        psi = mean_output_by_count(model, drop)
+        chances = tensor([math.comb(K, kept) * (1 - drop) ** kept * drop ** (K - kept) for kept in range(K + 1)])
+        # the criterion falls by twice the mean output when the target rises from -1/2 to 1/2
+        one = torch.ones(1, K, dtype=torch.float64)
+        low, high = (by_masks(model, Sample(one, tensor([[target]])), drop) for target in (-0.5, 0.5))
+        found.append(compare(2 * (chances @ psi), "==", low - high, f"mean output, sizes {sizes}"))
+    for K, n, depth, drop in ((4, 4, 2, 0.5), (3, 6, 2, 0.5), (2, 4, 3, 0.3)):
+        psi, odds = mean_output_by_count(networks.gadget_network(K, n, depth, drop), drop), drop / (1 - drop)
+        best = ((1 + odds * K / n) * (1 + odds / n) ** (depth - 2)) ** -power
+        found.append(compare(psi[0], "==", 0.0, f"gadgets without inputs, K={K} n={n}"))
+        found.append(compare(psi[1:], "==", best, f"gadgets, K={K} n={n}"))
+        found.append(compare(psi[2] - 2 * psi[1] + psi[0], "<", 0.0, f"second difference of gadgets, K={K} n={n}"))
+    return found
+
+
+def _written_psi(model: ReLUNet, drop: float) -> Tensor:
+    """Psi without the library: every outcome below a layer meets every set of kept units of it."""
+    K = model.input_size
+    value = torch.cartesian_prod(*[tensor([0.0, 1.0])] * K)
+    kept, chances = value.sum(-1).long(), torch.ones(2**K, dtype=torch.float64)
+    for layer, (weight, bias) in enumerate(zip(model.weights, model.biases, strict=True)):
+        if layer:
+            coins = torch.cartesian_prod(*[tensor([0.0, 1.0])] * weight.shape[1])
+            odds = (1 - drop - (1 - 2 * drop) * (1 - coins)).prod(-1)
+            value = (value.clamp_min(0)[:, None] * coins).flatten(0, 1)
+            chances, kept = torch.outer(chances, odds).flatten(), kept.repeat_interleave(len(coins))
+        value = value @ weight.mT / (1 - drop) + bias
+    sums = torch.zeros(K + 1, dtype=torch.float64).index_add_(0, kept, chances * value[:, 0])
+    return sums / tensor([math.comb(K, count) for count in range(K + 1)])
+
+
+def convex_in_count(positive: bool) -> list[Comparison]:
+    """Psi is convex in the number of kept inputs for non-negative weights, depths 2 and 3, several rates."""
+    found = []
+    for seed, sizes in ((0, (5, 4, 1)), (1, (5, 4, 1)), (2, (5, 4, 1)), (3, (4, 3, 2, 1)), (4, (4, 3, 2, 1))):
+        for drop in (0.2, 0.5, 0.7):
+            net = random_net(seed, sizes, positive)
+            psi = mean_output_by_count(net, drop)
+            found.append(compare(psi, "==", _written_psi(net, drop), f"psi, sizes {sizes}, drop {drop}"))
+            second = psi[2:] - 2 * psi[1:-1] + psi[:-2]
+            found.append(compare(second, ">=", 0.0, f"second differences, sizes {sizes}, drop {drop}"))
+    return found
