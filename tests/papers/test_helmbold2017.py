@@ -206,7 +206,6 @@ def test_centering_is_not_an_invariance() -> None:
     close(small_networks.dropout_aversion(shifted, 2, starts=5).criterion, 0.1875, 1e-9)
     scaled = small_networks.dropout_aversion(networks.two_points(torch.full((1,), 7.0)), 2, starts=5)
     close(scaled.criterion, plain.criterion, 1e-6)
-    close(scaled.risk, plain.risk, 2e-2)  # where the criterion is flat the risk has few digits
 
 
 def test_supermodularity_of_non_negative_networks() -> None:
