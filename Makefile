@@ -38,7 +38,7 @@ test-models: .venv-models/.ready
 
 # the fast tests as another machine would run them, without those that compare no number
 test-rounding: $(READY)
-	$(ROUNDING) $(BIN)/python $(PYTEST) -m "not slow and not unrounded" --shuffle 1 --nudge tests
+	$(ROUNDING) $(BIN)/python $(PYTEST) -m "not slow and not unrounded" --shuffle 1 --nudge 1 tests
 
 # the lowest versions that are declared, and whatever is newest today: on Linux the newest torch brings CUDA along, 6.5 GB
 # on disk, GPU or not

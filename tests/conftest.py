@@ -27,21 +27,22 @@ TESTS = Path(__file__).parent
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--shuffle SEED` runs the tests in an order drawn by that seed, the same in every process.
 
-    `--nudge` moves the starts of SciPy's descents by their last digits. Where a descent ends in a flat valley after so
-    many steps, this changes what it finds more than another processor's products do.
+    `--nudge SEED` moves the starts of SciPy's descents by their last digits. Where a descent ends in a flat valley
+    after so many steps, this changes what it finds more than another processor's products do.
     """
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in an order drawn by this seed")
-    parser.addoption("--nudge", action="store_true", help="move starts of descents by their last digits")
+    parser.addoption("--nudge", type=int, metavar="SEED", help="move starts of descents by their last digits")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Replace SciPy's descent before anything imports it."""
-    if config.getoption("--nudge"):
+    seed = config.getoption("--nudge")
+    if seed is not None:
         minimize = scipy.optimize.minimize
 
         def nudged(fun: Any, x0: Any, *args: Any, **kwargs: Any) -> Any:
             start = np.asarray(x0, dtype=float)
-            noise = np.random.default_rng(start.size).standard_normal(start.shape)
+            noise = np.random.default_rng((seed, start.size)).standard_normal(start.shape)
             return minimize(fun, start * (1 + 1e-13 * noise), *args, **kwargs)
 
         scipy.optimize.minimize = nudged
