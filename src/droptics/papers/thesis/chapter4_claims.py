@@ -6,6 +6,7 @@ from functools import partial
 
 from droptics.bounds import completion_constant
 from droptics.evidence.claims import Claim
+from droptics.papers.thesis import chapter4_bound_checks as bound_checks
 from droptics.papers.thesis import chapter4_checks as checks
 from droptics.papers.thesis import chapter4_contraction_checks as contraction_checks
 from droptics.papers.thesis import chapter4_relu_checks as relu_checks
@@ -199,9 +200,9 @@ CLAIMS: tuple[Claim, ...] = (
         "With probability 1-delta, L(g_w) <= Lhat(g_w) + 16 alpha ||X||_{C+}/(sqrt(beta) n) + 12 "
         "sqrt(log(2/delta)/2n), w in F_alpha.",
         "vacuous",
-        check=partial(relu_checks.generalization, False, 16.0),
-        control=partial(relu_checks.generalization, False, 15.9),
-        vacuity=partial(relu_checks.generalization_is_vacuous, False),
+        check=partial(bound_checks.generalization, False, 16.0),
+        control=partial(bound_checks.generalization, False, 15.9),
+        vacuity=partial(bound_checks.generalization_is_vacuous, False),
         objects=("bounds.relu",),
         note="Checked is that Theorems 19 and 12, put together, give it: at no size that could be tried does it say "
         "anything, at alpha = 1 it needs n >= 512 rank examples.",
@@ -212,9 +213,9 @@ CLAIMS: tuple[Claim, ...] = (
         "With probability 1-delta, L(g_w) <= 2 Lhat(g_w) + 46 alpha ||X||_{C+}/n + 24 sqrt(log(2/delta)/2n), Lhat on "
         "the symmetrized sample and w in F'_alpha.",
         "vacuous",
-        check=partial(relu_checks.generalization, True, 46.0),
-        control=partial(relu_checks.generalization, True, 45.0),
-        vacuity=partial(relu_checks.generalization_is_vacuous, True),
+        check=partial(bound_checks.generalization, True, 46.0),
+        control=partial(bound_checks.generalization, True, 45.0),
+        vacuity=partial(bound_checks.generalization_is_vacuous, True),
         objects=("bounds.relu",),
         note="Checked as Corollary 2. 46 rounds 32 sqrt 2 = 45.25; needs n >= 2048 rank examples.",
     ),

@@ -12,12 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from droptics.bounds import (
-    data_norm,
-    measured_rademacher,
-    rademacher,
-    relu,
-)
+from droptics.bounds import data_norm, measured_rademacher, rademacher
 from droptics.coadaptation import flows, retentivity, split, symmetrize
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
@@ -370,34 +365,6 @@ def inside_class(share: float) -> list[Comparison]:
         found.append(compare(ours, "==", measured[-1], f"library, width {width}", precision=1e-2))
         found.append(compare(torch.stack(measured), "<=", ours, f"no network is above, width {width}"))
     return found
-
-
-def generalization(symmetrized: bool, constant: float) -> list[Comparison]:
-    """Theorem 19 at M = 2 with Theorem 12 for R_S, twice all of it when symmetrized, is at most what is stated.
-
-    Stated are `constant` alpha ||X|| / n, over sqrt beta when not symmetrized, and the tail; the calculator of the
-    library is the one put together.
-    """
-    found = []
-    for alpha, norm, n, beta, risk, delta in ((1.0, 30.0, 900, 0.5, 0.1, 0.05), (2.5, 80.0, 4000, 0.2, 0.0, 0.3)):
-        times, share = (2, 0.5) if symmetrized else (1, beta)
-        complexity = 2 * alpha * norm / (n * math.sqrt(share))
-        tail = math.sqrt(math.log(2 / delta) / (2 * n))
-        whole = times * (risk + 4 * 2 * complexity + 3 * 2**2 * tail)
-        kept = {"symmetrized": True} if symmetrized else {"retentivity": beta}
-        bound = relu(alpha=alpha, norm=norm, examples=n, risk=risk, confidence=1 - delta, **kept)
-        found.append(compare(bound.value, "==", whole, f"calculator, n={n}"))
-        stated = times * (risk + 12 * tail) + constant * alpha * norm / n / (1.0 if symmetrized else math.sqrt(beta))
-        found.append(compare(whole, "<=", stated, f"stated, n={n}"))
-    return found
-
-
-def generalization_is_vacuous(symmetrized: bool) -> list[Comparison]:
-    """60,000 images of rank 561 with alpha = 1, the least a fitted +-1 problem allows: no better than predicting 0."""
-    norm = math.sqrt(60_000 * 561)
-    beta = None if symmetrized else 0.5
-    bound = relu(alpha=1.0, norm=norm, examples=60_000, risk=0.0, retentivity=beta, symmetrized=symmetrized)
-    return [compare(bound.value, ">=", 1.0, "bound on a loss that predicting 0 brings to 1")]
 
 
 def cauchy_schwarz(with_rate: bool) -> list[Comparison]:
