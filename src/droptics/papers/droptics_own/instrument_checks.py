@@ -34,14 +34,13 @@ from droptics.landscapes import inspect, portrait
 from droptics.layers import ExplicitDropout
 from droptics.linalg import psd_inverse_root, psd_root
 from droptics.losses import CrossEntropy
-from droptics.masks import Bernoulli, Discrete, Product
-from droptics.models import DeepLinear, ReLUNet, TwoLayerLinear
+from droptics.masks import Bernoulli, Discrete
+from droptics.models import ReLUNet, TwoLayerLinear
 from droptics.optima import optimum, optimum_of_map
 from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import coin_masks, descend, moments, normal, sample, second_moment, tensor, uniform
 from droptics.penalties import MonteCarlo, criterion, penalty, risk
-from droptics.predictions import predictive
 from droptics.rates import two_level
 from droptics.rates.designs import Effect, effects
 from droptics.rates.splits import path
@@ -331,38 +330,6 @@ def sampled_intervals(count: float) -> list[Comparison]:
             truth = truth + chance * torch.logsumexp(features * kept / 0.7 @ head.weight.mT, 1)
     error = 5 * drawn.std(1) / 5_000**0.5
     return [*found, compare((drawn.mean(1) - count * truth).abs() / error, "<=", 1.0, "mean of draws, within 5 errors")]
-
-
-def many_examples(scale: float) -> list[Comparison]:
-    """Moments over coins of inputs and units with offsets, and the criterion of a deep optimum on many examples."""
-    net = ReLUNet([normal(1, 3, 4), normal(2, 2, 3)], [normal(3, 3), normal(4, 2)])
-    inputs, rates = normal(5, 3, 4), [0.3, 0.0, 0.5, 0.2]
-    law = Product([Bernoulli(tensor(rates), 4), Bernoulli(0.25, 3)])
-    ours = predictive(net, inputs, law)
-    total, squares = torch.zeros(3, 2, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64)
-    for kept, chance in coin_masks([*rates, *[0.25] * 3]):
-        coins = kept[:4] / (1 - tensor(rates)), kept[4:] / 0.75
-        hidden = torch.relu((inputs * coins[0]) @ net.weights[0].mT + net.biases[0]) * coins[1]
-        outputs = hidden @ net.weights[1].mT + net.biases[1]
-        total, squares = total + chance * outputs, squares + chance * outputs.square()
-    found = [
-        compare(ours.mean.value, "==", scale * total, "mean"),
-        compare(ours.variance.value, "==", scale * (squares - total.square()), "variance"),
-    ]
-    data, widths, drop = sample(6, 30, 3, 2), (2, 3), 0.3
-    best = optimum(DeepLinear, data, Product([Bernoulli(drop, width) for width in widths]))
-    assert isinstance(best.model, DeepLinear)
-    value, leaves = (
-        torch.zeros((), dtype=torch.float64),
-        [weight.clone().requires_grad_() for weight in best.model.weights],
-    )
-    for kept, chance in coin_masks([drop] * 5):
-        first, second, third = leaves
-        masked = third * (kept[2:] / (1 - drop)) @ (second * (kept[:2] / (1 - drop)) @ first)
-        value = value + chance * (data.inputs @ masked.mT - data.targets).square().sum(1).mean()
-    slopes = torch.cat([slope.flatten() for slope in torch.autograd.grad(value, leaves)])
-    found.append(compare(slopes, "==", 0.0, "no slope at the optimum", precision=1e-7))
-    return [*found, compare(best.objective, "==", scale * value.detach(), "criterion of the optimum", precision=1e-8)]
 
 
 def own_units(scale: float) -> list[Comparison]:

@@ -6,6 +6,7 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers.droptics_own import instrument_checks as checks
+from droptics.papers.droptics_own import offset_checks
 
 CLAIMS: tuple[Claim, ...] = (
     Claim(
@@ -105,8 +106,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics, extends droptics-predictive-mixture",
         "Mean and variance of a ReLU network with offsets over coins of inputs and units, and the criterion of a deep "
         "optimum on more examples than inputs, are those over all masks.",
-        check=partial(checks.many_examples, 1.0),
-        control=partial(checks.many_examples, 1.2),
+        check=partial(offset_checks.many_examples, 1.0),
+        control=partial(offset_checks.many_examples, 1.2),
         objects=("predictions.predictive", "optima.optimum"),
         note="By enumeration.",
     ),
