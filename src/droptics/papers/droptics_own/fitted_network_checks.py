@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -35,15 +36,15 @@ def small_networks(scale: float) -> list[Comparison]:
     small: Any
     deep: Any
     small, deep = SmallCnn(2, 5, 7, 3, seed=4), ResNet(2, 4, 6, (2, 1), 4, seed=3)
-    for pictures in (images, normal(5, 2, 2, 28, 28).float()):
+    for pictures in (images, normal(5, 2, 2, 28, 28).float(), normal(6, 2, 2, 12, 20).float()):
         value = pictures
         for layer in small.body:
             value = functional.conv2d(value, layer.weight, layer.bias, stride=2, padding=1).clamp_min(0)
-        half = value.shape[-1] // 2
-        quarters = value.unflatten(-1, (2, half)).unflatten(-3, (2, half)).mean((-3, -1))
+        quarters = torch.stack([value[..., up, left].mean((-2, -1)) for up, left in _quarters(*value.shape[-2:])], -1)
         features = quarters.flatten(1) @ small.reduce.weight.mT + small.reduce.bias
-        wanted_outputs = scale * features @ small.head.weight.mT
-        found.append(compare(small(pictures), "==", wanted_outputs, f"convolutions to {2 * half}", precision=1e-5))
+        wanted_outputs, label = scale * features @ small.head.weight.mT, f"convolutions to {tuple(value.shape[-2:])}"
+        for told_outputs in (small.train()(pictures), small.eval()(pictures)):
+            found.append(compare(told_outputs, "==", wanted_outputs, label, precision=1e-5))
 
     def normed(values: Tensor, groups: int) -> Tensor:
         parts = values.reshape(len(values), groups, -1)
@@ -62,7 +63,9 @@ def small_networks(scale: float) -> list[Comparison]:
             short = functional.conv2d(value, block.shortcut.weight, stride=stride)
         value = (short + added).clamp_min(0)
     features = value.mean((-2, -1)) @ deep.reduce.weight.mT + deep.reduce.bias
-    found.append(compare(deep(images), "==", scale * features @ deep.head.weight.mT, "residual blocks", precision=1e-4))
+    wanted_outputs = scale * features @ deep.head.weight.mT
+    for told_outputs in (deep.train()(images), deep.eval()(images)):
+        found.append(compare(told_outputs, "==", wanted_outputs, "residual blocks", precision=1e-4))
     for blocks, base, channels, strides in (
         ((2, 1), 8, (8, 8, 16), (1, 1, 2)),
         ((1, 1, 1), 16, (16, 32, 64), (1, 2, 2)),
@@ -72,8 +75,9 @@ def small_networks(scale: float) -> list[Comparison]:
         told = [(block.first.out_channels, block.first.stride[0]) for block in other.stages]
         doubling = [(scale * count, step) for count, step in zip(channels, strides, strict=True)]
         found.append(compare(told, "==", doubling, f"channels and strides of {blocks}"))
-        groups_of = [[norm.num_groups for norm in (block.first_norm, block.second_norm)] for block in other.stages]
-        wanted_groups = [[max(1, min(8, count // 4))] * 2 for count in channels]
+        norms = [other.stem_norm, *(norm for block in other.stages for norm in (block.first_norm, block.second_norm))]
+        groups_of = [norm.num_groups for norm in norms]
+        wanted_groups = [max(1, min(8, count // 4)) for count in (base, *np.repeat(channels, 2).tolist())]
         found.append(compare(groups_of, "==", scale * tensor(wanted_groups), f"groups of {blocks}"))
         sizes = [base, *channels]
         between = [a * b * (9 + (a != b)) + 9 * b * b + 4 * b for a, b in itertools.pairwise(sizes)]
@@ -83,8 +87,14 @@ def small_networks(scale: float) -> list[Comparison]:
     return found + _drawn_weights(scale)
 
 
+def _quarters(height: int, width: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of the four quarters of an image; those of an odd size share its middle."""
+    ends = ([slice((size + 1) // 2), slice(size // 2, size)] for size in (height, width))
+    return itertools.product(*ends)
+
+
 def _drawn_weights(scale: float) -> list[Comparison]:
-    """Sizes of the strided network, and mean squares of all weights times their fan-in."""
+    """Sizes of the strided network, means and mean squares of all weights times their fan-in, biases of zero."""
     found: list[Comparison] = []
     wide: Any
     told = [tuple(layer.weight.shape) for layer in (*SmallCnn(2, 5, 7, 3).body, SmallCnn(2, 5, 7, 3).reduce)]
@@ -103,6 +113,11 @@ def _drawn_weights(scale: float) -> list[Comparison]:
         found.append(
             compare(weight.square().mean() * fan / gain, "==", scale, f"variance, gain {gain}", precision=error)
         )
+        # the mean square is the variance where the mean is zero
+        middle, error = weight.mean() * (fan / gain) ** 0.5, 5 * weight.numel() ** -0.5
+        found.append(compare(middle, "==", 0.0, f"mean, gain {gain}", precision=error))
+        if layer.bias is not None:
+            found.append(compare(layer.bias, "==", 0.0, "biases"))
     return found
 
 
