@@ -325,7 +325,8 @@ def untied_optimum(
 ) -> list[Comparison]:
     """Singular values of the rule against those of the best network that descent finds, its map and its value.
 
-    The library's network has that map; of rho values that the rule keeps alpha is lam/(r + lam rho) times their sum.
+    The library's network has that map, tall or wide; of rho values that the rule keeps, alpha is lam/(r + lam rho)
+    times their sum.
     """
     found = []
     for spectrum, lam, width in cases:
@@ -337,10 +338,17 @@ def untied_optimum(
         found.append(compare(P * ours @ Q.mT, "==", W, f"map, {label}", precision=1e-4))
         value = (s - ours).square().sum() + lam / width * ours.sum() ** 2
         found.append(compare(value, "==", best, f"value, {label}", precision=1e-7))
-        library = optimum(TwoLayerLinear, Moments.of_map(P * s @ Q.mT), Bernoulli(lam / (1 + lam), width))
-        found.append(compare(library.objective, "==", best, f"library, {label}", precision=1e-7))
-        U, V = library.model.tensors
-        found.append(compare(U @ V.mT, "==", W, f"map of the library, {label}", precision=1e-4))
+        # examples sqrt(d) e_i and their images have the risk ||M - U V^T||^2, here of the transposed, wide M
+        inputs = len(P) ** 0.5 * torch.eye(len(P), dtype=torch.float64)
+        tall, wide = Moments.of_map(P * s @ Q.mT), Sample(inputs, inputs @ (P * s @ Q.mT))
+        for data, wanted in ((tall, W), (wide, W.mT)):
+            library = optimum(TwoLayerLinear, data, Bernoulli(lam / (1 + lam), width))
+            found.append(compare(library.objective, "==", best, f"library, {label}", precision=1e-7))
+            U, V = library.model.tensors
+            found.append(compare(U @ V.mT, "==", wanted, f"map of the library, {label}", precision=1e-4))
+        several = shrink(torch.stack([s.flip(0), s + 1]), lam, width)
+        singly = torch.stack([ours.flip(0), rule(s + 1, lam, width)])
+        found.append(compare(several, "==", singly, f"two spectra, one in rising order, {label}"))
         kept = ours > 0
         alpha = lam * s[kept].sum() / (width + lam * int(kept.sum()))
         found.append(compare(ours, "==", torch.where(kept, s - alpha, 0.0), f"lowered by alpha, {label}"))

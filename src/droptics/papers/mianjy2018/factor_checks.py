@@ -23,17 +23,21 @@ from droptics.penalties import penalty
 def optimal_factors(tied: bool, idle: int = 0) -> list[Comparison]:
     """Optima of descent and of the library are equalized and R = (lam / r) ||.||_*^2, for weak and strong dropout.
 
-    Widths above, at and below the rank of the map; untied, the map is rectangular. With `idle` units of weight zero
-    beside an optimum of the others the point is still critical, and no optimum.
+    Widths above, at and below the rank of the map, of which the strongest keeps one direction; untied, the map is tall
+    or wide. With `idle` units of weight zero beside an optimum of the others the point is still critical, and no
+    optimum.
     """
     found = []
-    for seed, width, lam in ((3, 5, 0.6), (2, 3, 0.1), (1, 2, 2.0)):
+    for seed, width, lam in ((3, 5, 0.6), (2, 3, 0.1), (1, 2, 2.0), (4, 3, 6.0)):
         Q, P = torch.linalg.qr(normal(seed, 3, 3)).Q, torch.linalg.qr(normal(seed + 7, 4, 3)).Q
         spectrum, family = tensor([2.0, 1.2, 0.7]), Autoencoder if tied else TwoLayerLinear
-        data = Moments.of_map(M := (Q if tied else P) * spectrum @ Q.mT)
+        M = (Q if tied else P) * spectrum @ Q.mT
+        data = Moments.of_map(M := M.mT.contiguous() if seed % 2 else M)
         objective = tied_objective(M, lam) if tied else untied_objective(M, lam)
         drop, used = lam / (1 + lam), width - idle
-        least, ours = descend(objective, [(3, used)] if tied else [(4, used), (3, used)], starts=1, seed=seed)
+        least, ours = descend(
+            objective, [(size, used) for size in (M.shape[:1] if tied else M.shape)], starts=1, seed=seed
+        )
         best = optimum(family, data, Bernoulli(drop, used))
         found.append(compare(best.objective, "==", least, f"least value, r={used}", precision=1e-7))
         for name, factors in (("descent", ours), ("library", best.model.tensors)):
