@@ -272,7 +272,7 @@ def _trained(seed: int, widths: tuple[int, ...], drop: float) -> tuple[Sample, f
 def normal_equations(divisor: Callable[[float, int], float]) -> list[Comparison]:
     """One output: the stated equations at the map u of the network that descent on the masked error ends at."""
     found = []
-    for seed, widths, drop in ((4, (2,), 0.4), (5, (2, 2), 0.3)):
+    for seed, widths, drop in ((4, (2,), 0.4), (5, (2, 3), 0.3)):
         data, best, weights = _trained(seed, widths, drop)
         X, y, nu = data.inputs.mT, data.targets[:, 0], float(effective_strength(widths, drop))
         u = reduce(lambda below, weight: weight @ below, weights)[0]
