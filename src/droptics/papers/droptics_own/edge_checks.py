@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import torch
@@ -88,7 +89,7 @@ def far_corners(scale: float) -> list[Comparison]:
     """Squares that reach pixels, the better way along a direction, tall maps, columns in place, counts of work."""
     found: list[Comparison] = []
     images = normal(1, 12, 1, 3, 3)
-    for pixel in (0, 1, 3, 4):  # as published, small squares leave out the last row and column
+    for pixel in (0, 4):  # as published, small squares leave out the last row and column
         weight = torch.zeros(2, 9, dtype=torch.float64)
         weight[0, pixel], weight[1, pixel] = 1.0, -1.0
         data = Sample(images, torch.zeros(12, dtype=torch.long))
@@ -100,16 +101,7 @@ def far_corners(scale: float) -> list[Comparison]:
         told = attack(scores, data, Threat("linf", 0.4), Square(queries=150))
         found.append(compare(told.success.double(), "==", (margin < scale * 0.8).double(), f"pixel {pixel}"))
     found += _last_pixels(scale)
-    population, law = Moments.of_map(tensor([[2.0, 0.5], [0.0, 1.0]])), Bernoulli(0.3, 2)
-    model = TwoLayerLinear(0.2 * normal(2, 2, 2), 0.2 * normal(3, 2, 2))
-    way = escape(model, population, law)
-    map_, lam = tensor([[2.0, 0.5], [0.0, 1.0]]), 0.3 / 0.7
-    for step in (1.0, 0.5, 0.25):
-        for sign in (1.0, -1.0):
-            size = 1 + math.sqrt(sum(float(part.square().sum()) for part in model.tensors))
-            U, V = (part + sign * step * size * own for part, own in zip(model.tensors, way.direction, strict=True))
-            value = (U @ V.mT - map_).square().sum() + lam * (U.square().sum(0) * V.square().sum(0)).sum()
-            found.append(compare(way.objective, "<=", value / scale, f"better than {sign * step}"))
+    found += _both_ways(scale)
     left, right = (torch.linalg.qr(normal(seed, size, 6)).Q for seed, size in ((4, 430), (5, 410)))
     values, lam = tensor([5.0, 4, 3, 2, 1, 0.5]), 0.4 / 0.6 / 3
     least = min(
@@ -117,7 +109,10 @@ def far_corners(scale: float) -> list[Comparison]:
         for r in range(1, 4)
         if values[r - 1] > lam * values[:r].sum() / (1 + lam * r)
     )
-    for name, tall in (("tall", (left * values) @ right.mT), ("flat", (right * values) @ left.mT)):
+    maps = {"tall": (left * values) @ right.mT, "flat": (right * values) @ left.mT}
+    few = [torch.linalg.qr(normal(seed, size, 6)).Q for seed, size in ((6, 9), (7, 6))]
+    maps |= {"small tall": (few[0] * values) @ few[1].mT, "small flat": (few[1] * values) @ few[0].mT}
+    for name, tall in maps.items():
         best = optimum_of_map(tall, Bernoulli(0.4, 3))
         assert isinstance(best.model, TwoLayerLinear)
         energy = best.model.U.square().sum(0) @ best.model.V.square().sum(0)
@@ -135,26 +130,57 @@ def far_corners(scale: float) -> list[Comparison]:
     return found
 
 
-def _last_pixels(scale: float) -> list[Comparison]:
-    """Images that one pixel decides: all fall where small squares get; elsewhere none after the large ones."""
+def _both_ways(scale: float) -> list[Comparison]:
+    """The best of 26 halved steps to both sides of the direction, and the model there: written out for U V^T."""
+    lam, law = 0.3 / 0.7, Bernoulli(0.3, 2)
+
+    def value(map_: Tensor, U: Tensor, V: Tensor) -> Tensor:
+        return (U @ V.mT - map_).square().sum() + lam * (U.square().sum(0) * V.square().sum(0)).sum()
+
     found: list[Comparison] = []
-    data = Sample(torch.full((100, 1, 3, 3), 0.2, dtype=torch.float64), torch.zeros(100, dtype=torch.long))
-    for row, column in ((0, 0), (1, 1), (0, 2), (2, 1), (2, 2)):
-        weight = torch.zeros(2, 9, dtype=torch.float64)
-        weight[:, 3 * row + column] = tensor([1.0, -1.0])
+    for seed in range(2, 6):
+        map_ = (0.1 if seed % 2 else 1.0) * tensor([[2.0, 0.5], [0.0, 1.0]])  # a small map asks for a short step
+        model = TwoLayerLinear(0.1 * normal(seed, 2, 2), 0.1 * normal(seed + 1, 2, 2))
+        way = escape(model, Moments.of_map(map_), law)
+        size = 1 + math.sqrt(sum(float(part.square().sum()) for part in model.tensors))
+        steps = [sign * size * 0.5**k for sign in (1.0, -1.0) for k in range(26)]
+        pairs = list(zip(model.tensors, way.direction, strict=True))
+        least = min(float(value(map_, *(part + step * own for part, own in pairs))) for step in steps)
+        found.append(compare(way.objective, "==", least / scale, f"the better way from start {seed}"))
+        found.append(compare(way.objective, "==", value(map_, *way.model.tensors), f"the model there, start {seed}"))
+    return found
 
-        def scores(points: Tensor, weight: Tensor = weight) -> Tensor:
-            return points.flatten(1) @ weight.mT
 
-        told = [
-            attack(scores, data, Threat("linf", 0.4), Square(queries=count)).success.double().sum()
-            for count in (40, 150)
-        ]
-        if max(row, column) < 2:
-            found.append(compare(told[1], "==", scale * 100, f"reached: row {row}, column {column}"))
-        else:
-            found.append(compare(told[1], "==", scale * told[0], f"left out: row {row}, column {column}"))
-            found.append(compare(told[1], "<", 90.0, f"not all fall: row {row}, column {column}"))
+def _last_pixels(scale: float) -> list[Comparison]:
+    """Images that one pixel decides: all fall where small squares get; elsewhere none after the large ones.
+
+    As high as broad, broader with two channels, and of one row or one column, which is not left out.
+    """
+    found: list[Comparison] = []
+    for shape, pixels in (
+        ((1, 3, 3), ((0, 2, 2),)),
+        ((2, 3, 5), ((1, 1, 3), (0, 1, 4), (1, 2, 3))),
+        ((1, 1, 6), ((0, 0, 4), (0, 0, 5))),
+        ((1, 6, 1), ((0, 4, 0), (0, 5, 0))),
+    ):
+        data = Sample(torch.full((100, *shape), 0.2, dtype=torch.float64), torch.zeros(100, dtype=torch.long))
+        for pixel in pixels:
+            place = torch.zeros(shape, dtype=torch.float64)
+            place[pixel] = 1.0
+
+            def scores(points: Tensor, place: Tensor = place) -> Tensor:
+                decisive = (points * place).flatten(1).sum(1)
+                return torch.stack([decisive, -decisive], 1)
+
+            def fallen(queries: int, of: Any = scores, data: Sample = data) -> Tensor:
+                return attack(of, data, Threat("linf", 0.4), Square(queries=queries)).success.double().sum()
+
+            late, label = fallen(150), f"pixel {pixel} of {shape}"
+            if all(size == 1 or at < size - 1 for at, size in zip(pixel[1:], shape[1:], strict=True)):
+                found.append(compare(late, "==", scale * 100, f"reached: {label}"))
+            else:
+                found.append(compare(late, "==", scale * fallen(40), f"left out: {label}"))
+                found.append(compare(late, "<", 90.0, f"not all fall: {label}"))
     return found
 
 

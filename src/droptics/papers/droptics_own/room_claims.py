@@ -343,8 +343,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "far-corners",
-        "Small squares reach every pixel but those of the last row and column, escapes take the better way, tall and "
-        "flat maps have their own optimum.",
+        "Small squares reach every pixel but those of the last of several rows or columns, escapes take the better "
+        "way, tall and flat maps have their own optimum.",
         (partial(edge_checks.far_corners, 1.0), partial(edge_checks.far_corners, 0.9)),
         ("attacks.Square", "landscapes.escape", "optima.optimum_of_map", "linalg.equalize_columns_"),
         "Written out.",
