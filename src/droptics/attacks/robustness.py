@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -156,7 +157,10 @@ class Robustness:
         for result in results.values():
             cells = {"examples": str(len(result.found_by)), "clean accuracy": percent(result.clean)}
             cells |= {"robust accuracy": percent(result.robust)}
-            cells |= {f"found by {stage.method}": str(stage.found) for stage in result.stages}
+            total = Counter[str]()  # of an attack that ran more than once
+            for stage in result.stages:
+                total[f"found by {stage.method}"] += stage.found
+            cells |= {name: str(count) for name, count in total.items()}
             for name, line in lines.items():
                 line.append(cells.get(name, ""))
         console = new_console(60 + 40 * len(results))
