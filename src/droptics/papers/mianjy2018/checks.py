@@ -326,9 +326,9 @@ def untied_optimum(
     """Singular values of the rule against those of the best network that descent finds, its map and its value.
 
     The library's network has that map, tall or wide; of rho values that the rule keeps, alpha is lam/(r + lam rho)
-    times their sum.
+    times their sum. A kept value may be tiny beside the largest.
     """
-    found = []
+    found = _tiny_value()
     for spectrum, lam, width in cases:
         P, Q, best, W = _best_untied(spectrum, lam, width)
         s = tensor(spectrum)
@@ -352,6 +352,17 @@ def untied_optimum(
         kept = ours > 0
         alpha = lam * s[kept].sum() / (width + lam * int(kept.sum()))
         found.append(compare(ours, "==", torch.where(kept, s - alpha, 0.0), f"lowered by alpha, {label}"))
+    return found
+
+
+def _tiny_value() -> list[Comparison]:
+    """A second value of 1e-5 that is kept, lam = 1e-7: what Gram matrices say of it has lost its digits."""
+    found, s, lam, width = [], tensor([1.0, 1e-5]), 1e-7, 2
+    P, Q = (torch.linalg.qr(normal(seed, size, 2)).Q for seed, size in ((1, 4), (2, 3)))
+    wanted = P * (s - lam * s.sum() / (width + lam * 2)) @ Q.mT
+    for M, best in ((P * s @ Q.mT, wanted), (Q * s @ P.mT, wanted.mT)):
+        U, V = optimum(TwoLayerLinear, Moments.of_map(M), Bernoulli(lam / (1 + lam), width)).model.tensors
+        found.append(compare(U @ V.mT, "==", best, f"a tiny value, {len(M)} rows"))
     return found
 
 
