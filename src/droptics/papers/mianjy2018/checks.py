@@ -13,7 +13,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from droptics.data import Moments, Sample
+from droptics.data import Data, Moments, Sample
 from droptics.equalization import joint_equalizer
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.linalg import equalizer, shrink
@@ -27,6 +27,7 @@ from droptics.papers.instances import (
     expected_error,
     moments,
     normal,
+    sample,
     tensor,
     two_layer,
 )
@@ -37,7 +38,7 @@ Formula = Callable[[TwoLayerLinear, Moments, float], Tensor]
 Rule = Callable[[Tensor, float, int], Tensor]
 
 
-def library(model: TwoLayerLinear, data: Moments, drop: float) -> Tensor:
+def library(model: TwoLayerLinear, data: Data, drop: float) -> Tensor:
     """The exact penalty of the library."""
     return penalty(model, data, Bernoulli(drop, model.units)).value
 
@@ -207,20 +208,24 @@ def tied_lower_bound(power: float) -> list[Comparison]:
 def rescaling(shear: float) -> list[Comparison]:
     """f(U A, V A^-T) by the library against f(U, V) by all masks: the same for diagonal A of any signs and sizes.
 
-    With `shear` off the diagonal the product and the risk are still the same, and the penalty is not.
+    On second moments and on examples. With `shear` off the diagonal the product and the risk are still the same, and
+    the penalty is not.
     """
-    found = []
+    found, examples = [], sample(7, 6, 5, 3)
+    X, Y = examples.inputs, examples.targets
+    seen = Moments(X.mT @ X / 6, Y.mT @ X / 6, Y.mT @ Y / 6)
+    populations = Moments.of_map(normal(3, 3, 5)), moments(1, 3, 5), moments(2, 3, 5, rank=2)
     scales = ((2.0, 0.5, 1.3, 4.0), 0.4), ((2.0, -0.5, 1.3, -4.0), 0.75), ((300.0, 0.01), 0.2), ((-3.0,), 0.4)
     for D, drop in ((tensor(entries), drop) for entries, drop in scales):
         A = torch.diag(D) + shear * torch.triu(torch.ones(len(D), len(D)), 1) * D
         model = two_layer(4, 3, 5, len(D))
         scaled = TwoLayerLinear(model.U @ A, model.V @ torch.linalg.inv(A).mT)
-        for data in (Moments.of_map(normal(3, 3, 5)), moments(1, 3, 5), moments(2, 3, 5, rank=2)):
+        for data, second in (*((one, one) for one in populations), (examples, seen)):
             masked = expected_error(
                 ((model.U * kept @ model.V.mT / (1 - drop), chance) for kept, chance in coin_masks([drop] * len(D))),
-                data,
+                second,
             )
-            plain = expected_error(iter([(model.matrix(), 1.0)]), data)
+            plain = expected_error(iter([(model.matrix(), 1.0)]), second)
             found.append(compare(risk(scaled, data), "==", plain, f"risk, width {len(D)}"))
             found.append(compare(library(scaled, data, drop), "==", masked - plain, f"penalty, width {len(D)}"))
             ours = criterion(scaled, data, Bernoulli(drop, len(D)))
