@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -181,31 +182,34 @@ def algorithm_5(share: float) -> list[Comparison]:
 def algorithm_6(radius: float) -> list[Comparison]:
     """`adversarial_sgd` against gradient steps on the logistic loss at the points of Algorithm 5 written out.
 
-    The steps of the attack are the largest admissible, or given; one weight a_r differs from the others. The attack
+    The steps of the attack are the largest admissible, or given; one weight a_r differs from the others; one example a
+    step, or the mean over two; -l' at the attacked points, and networks after every step or every second. The attack
     written out may move within `radius`: that of the library, or less.
     """
     found = []
-    for seed, given, slope in ((0, None, 0.2), (1, None, 1.0), (2, 0.15, 0.5)):
+    for seed, given, slope, size, every in ((0, None, 0.2, 1, 1), (1, None, 1.0, 1, 2), (2, 0.15, 0.5, 2, 1)):
         W, a = normal(seed, 5, 3), torch.sign(normal(seed + 1, 5)) / 5**0.5 * tensor([1.0, 1.0, 0.4, 1.0, 1.0])
-        net = start = LeakyNet(W, a, slope)
+        start = LeakyNet(W, a, slope)
         found.append(compare(start.hidden, "==", W, "weights as given"))
         found.append(compare(start.top, "==", a, "the top layer as given"))
         X, y = normal(seed + 2, 4, 3), torch.sign(normal(seed + 3, 4))
-        for x, label in zip(X, y, strict=True):
-            largest = 1 / float(net.top.square().sum() * net.hidden.square().sum())
-            point, _ = _attacked(
-                (net.hidden, net.top, net.slope), x, label, radius, largest if given is None else given, 3
-            )
-            leaf = net.hidden.clone().requires_grad_(True)
-            (change,) = torch.autograd.grad(
-                nn.functional.softplus(-label * scores(leaf, net.top, point, net.slope)), leaf
-            )
-            net = LeakyNet(net.hidden - 0.1 * change, net.top, net.slope)
-        draws = list(zip(X.split(1), y.split(1), strict=True))
-        run = adversarial_sgd(
-            start, draws.__getitem__, radius=0.3, steps=4, step=0.1, attack_steps=3, attack_step=given
-        )
-        found.append(compare(run.net.hidden, "==", net.hidden, f"weights after four steps, slope {slope}"))
+        draws = list(zip(X.split(size), y.split(size), strict=True))
+        weights, forces = [W], []
+        for inputs, labels in draws:
+            net, leaf = (weights[-1], a, slope), weights[-1].clone().requires_grad_(True)
+            step = 1 / float(a.square().sum() * net[0].square().sum()) if given is None else given
+            points = [_attacked(net, x, label, radius, step, 3)[0] for x, label in zip(inputs, labels, strict=True)]
+            margins = labels * scores(leaf, a, torch.stack(points), slope)
+            (change,) = torch.autograd.grad(nn.functional.softplus(-margins).mean(), leaf)
+            forces.append(float((1 / (1 + margins.detach().exp())).mean()))
+            weights.append(weights[-1] - 0.1 * change)
+        attack: dict[str, Any] = {"radius": 0.3, "attack_steps": 3, "attack_step": given}
+        run = adversarial_sgd(start, draws.__getitem__, steps=len(draws), step=0.1, every=every, **attack)
+        wanted, visited = (torch.stack(some) for some in (weights[::every], [net.hidden for net in run.nets]))
+        found.append(compare(run.net.hidden, "==", weights[-1], f"weights after all steps, slope {slope}"))
+        found.append(compare(visited, "==", wanted, f"weights after every {every} steps, slope {slope}"))
+        found.append(compare(run.norms, "==", wanted.square().sum((1, 2)).sqrt(), f"their norms, slope {slope}"))
+        found.append(compare(run.forces, "==", forces, f"-l' at the attacked points, slope {slope}"))
         found.append(compare(run.net.top, "==", start.top, "the top layer stays"))
     return found
 
