@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from droptics.attacks import CrossEntropy, Fgsm, Logistic, Threat, attack
+from droptics.attacks import CrossEntropy, Fgsm, Logistic, Loss, Margin, Reflected, Threat, attack
 from droptics.bounds import surveyed
 from droptics.data import Moments, Sample
 from droptics.equalization import gap_condition
@@ -96,36 +96,53 @@ def row_norms(constant: float) -> list[Comparison]:
     return found
 
 
+def _others(outputs: Tensor, targets: Tensor) -> Tensor:
+    """The largest output of a wrong class."""
+    wrong = [torch.cat([row[:k], row[k + 1 :]]).max() for row, k in zip(outputs, targets.tolist(), strict=True)]
+    return torch.stack(wrong)
+
+
 def one_infinite_step(share: float) -> list[Comparison]:
     """FGSM against x + nu sgn(gradient) and one projected gradient step, `share` of the least that leaves the ball.
 
-    Gradients by automatic differentiation, of the logistic loss and of the cross-entropy of three classes. An input
-    that the network does not look at has no slope and stays. The step takes the least slope anywhere to the face.
+    Gradients by automatic differentiation of losses of the margin m to the most likely wrong class, and of the
+    cross-entropy of three classes; inputs are vectors, or matrices with one row. An input that the network does not
+    look at has no slope and stays. The step takes the least slope anywhere to the face.
     """
     found = []
-    for seed, (outputs, radius) in enumerate(((1, 0.1), (3, 0.3), (1, 2.0))):
-        bottom = nn.Linear(3, 4)
-        module = nn.Sequential(bottom, nn.Tanh(), nn.Linear(4, outputs)).double()
+    cases: tuple[tuple[Loss, int, float, nn.Module], ...] = (
+        (Logistic(), 1, 0.1, nn.Tanh()),
+        (CrossEntropy(), 3, 0.3, nn.Tanh()),
+        (Logistic(), 1, 2.0, nn.Tanh()),
+        (Margin("greedy"), 3, 0.2, nn.ReLU()),
+        (Reflected(CrossEntropy(), "greedy"), 3, 0.5, nn.Tanh()),
+        (Reflected(Logistic()), 1, 0.4, nn.ReLU()),
+    )
+    for seed, (loss, outputs, radius, activation) in enumerate(cases):
+        bottom = nn.Linear(3, 8)
+        module = nn.Sequential(nn.Flatten(), bottom, activation, nn.Linear(8, outputs)).double()
         with torch.no_grad():
             for i, parameter in enumerate(module.parameters()):
                 parameter.copy_(normal(seed + i, *parameter.shape))
             bottom.weight[:, 1] *= seed > 0
-        x = normal(seed + 9, 5, 3).requires_grad_(True)
+        x = normal(seed + 9, *((5, 3) if seed < 4 else (5, 1, 3))).requires_grad_(True)
         targets = torch.sign(normal(seed + 8, 5, 1)) if outputs == 1 else torch.tensor([0, 2, 1, 1, 0])
-        loss = CrossEntropy() if outputs > 1 else Logistic()
         ours = attack(module, Sample(x.detach(), targets), Threat("linf", radius), Fgsm(loss)).inputs
-        each = (
-            nn.functional.softplus(-module(x) * targets)
-            if outputs == 1
-            else nn.functional.cross_entropy(module(x), targets, reduction="none")
-        )
+        z = module(x)
+        m = (z * targets)[:, 0] if outputs == 1 else z[range(5), targets] - _others(z, targets)
+        each = {
+            Logistic: nn.functional.softplus(-m),
+            CrossEntropy: -torch.log_softmax(z, 1)[range(5), 0 if outputs == 1 else targets],
+            Margin: -m,
+            Reflected: -nn.functional.softplus(m),
+        }[type(loss)]
         (gradient,) = torch.autograd.grad(each.sum(), x)
         x = x.detach()
-        found.append(compare(ours, "==", x + radius * gradient.sign(), f"as printed, {outputs} outputs"))
+        found.append(compare(ours, "==", x + radius * gradient.sign(), f"as printed, {loss}"))
         steep = gradient.abs()[gradient != 0]
         stepped = x + share * radius / steep.min() * gradient
         projected = torch.maximum(torch.minimum(stepped, x + radius), x - radius)
-        found.append(compare(projected, "==", ours, f"one projected step, {outputs} outputs"))
+        found.append(compare(projected, "==", ours, f"one projected step, {loss}"))
     return found
 
 
