@@ -70,6 +70,7 @@ def spurious(global_value: float) -> list[Comparison]:
     found = [
         compare(float(seen.kind == "local minimum"), "==", 1.0, f"kind: {seen.kind}"),
         compare(seen.inertia, "==", (0, free, 12 - free), "its inertia"),
+        compare([seen.gradient_norm, seen.curvature, seen.symmetries], "==", [0.0, 0.0, free], "what else is told"),
         compare([seen.objective, float(flat(point.detach()))], "==", 1.36, "criterion there"),
         compare(slope, "==", 0.0, "no slope"),
         compare(hessian @ symmetries, "==", 0.0, "symmetries are flat"),
