@@ -59,7 +59,7 @@ class SharedMasks(DropoutCalls):
         keep, rate = self._kept(name, own, _mask_shape(kind, tuple(source.shape)), source)
         if func in ALPHA:
             return _alpha(source, keep, rate)
-        return source * (keep / (1 - rate)).to(source.dtype)
+        return source * (keep / _staying(rate)).to(source.dtype)
 
     def _kept(self, name: str, own: float, shape: tuple[int, ...], source: Tensor) -> tuple[Tensor, Tensor]:
         """Who stays, as numbers, and the rate; in single precision, or in that of the source where it is finer."""
@@ -77,7 +77,7 @@ class SharedMasks(DropoutCalls):
             return func(given.pop("query"), given.pop("key"), given.pop("value"), **given)
         weights, values = _attention_weights(**given)
         keep, rate = self._kept(name, own, tuple(weights.shape), weights)
-        return (weights * (keep / (1 - rate)).to(weights.dtype)) @ values
+        return (weights * (keep / _staying(rate)).to(weights.dtype)) @ values
 
     def _multi_head(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         position = 10  # dropout_p
@@ -120,9 +120,14 @@ def _mask_shape(kind: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*shape[:lead], *(1,) * len(shape[lead:]))
 
 
+def _staying(rate: Tensor) -> Tensor:
+    """The share that stays; one where nothing does, so that outputs are 0 there as torch has them, and not 0/0."""
+    return torch.where(rate < 1, 1 - rate, 1.0)
+
+
 def _alpha(source: Tensor, keep: Tensor, rate: Tensor) -> Tensor:
     """What falls is set to the saturation, and mean and variance are put back, as torch does it."""
-    scale = 1 / ((_SATURATION**2 * rate + 1) * (1 - rate)).sqrt()
+    scale = 1 / ((_SATURATION**2 * rate + 1) * _staying(rate)).sqrt()
     shift = ((keep - 1) + rate) * (_SATURATION * scale)
     return source * (keep * scale).to(source.dtype) + shift.to(source.dtype)
 
