@@ -80,7 +80,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Definition 3.2 and Section 3",
         "(U, V) is jointly equalized when all ||u_i|| ||v_i|| agree: exactly then, for lam > 0, R(U,V) >= (lam/r) "
         "(sum_i ||u_i|| ||v_i||)^2 is an equality. An orthogonal Q with (UQ, VQ) jointly equalized is an equalizer.",
-        check=partial(checks.lower_bounds, 1.0),
+        check=lambda: [*checks.lower_bounds(1.0), *factor_checks.idle_units(1.0)],
         control=partial(checks.lower_bounds, 1.01),
         objects=("penalties.penalty", "equalization.joint_equalizer"),
     ),

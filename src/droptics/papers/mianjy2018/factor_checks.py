@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from droptics.data import Moments
-from droptics.equalization import equalize
+from droptics.equalization import equalize, joint_equalizer
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg import equalizer, hadamard_equalizer
 from droptics.masks import Bernoulli
@@ -51,6 +51,22 @@ def optimal_factors(tied: bool, idle: int = 0) -> list[Comparison]:
             found.append(compare(added, "==", stated, f"R of {name}, r={width}", precision=1e-5))
             products = U.norm(dim=0) * V.norm(dim=0)
             found.append(compare(products, "==", strength / width, f"products of {name}, r={width}", precision=1e-4))
+    return found
+
+
+def idle_units(share: float) -> list[Comparison]:
+    """Pairs with columns of zeros, a product or a factor of zeros: R as defined, and an orthogonal joint equalizer."""
+    found, A, B = [], normal(1, 3, 4), normal(2, 2, 4)
+    data, some = Moments.of_map(normal(3, 3, 2)), tensor([0.0, 1.0, 1.0, 0.0])
+    for name, U, V in (("units", A * some, B), ("product", A * some, B * (1 - some)), ("factor", 0 * A, B)):
+        Q = joint_equalizer(U, V)
+        label = f"{name} of zeros"
+        found.append(compare(Q.mT @ Q, "==", torch.eye(4, dtype=torch.float64), f"orthogonal, {label}"))
+        for model in (TwoLayerLinear(U, V), TwoLayerLinear(U @ Q, V @ Q)):
+            products = model.U.norm(dim=0) * model.V.norm(dim=0)
+            stated = share * 1.5 * products.square().sum()
+            found.append(compare(penalty(model, data, Bernoulli(0.6, 4)), "==", stated, f"R, {label}"))
+        found.append(compare(products, "==", products.mean(), f"equal products, {label}"))
     return found
 
 
