@@ -63,17 +63,24 @@ def _upper(scale: float) -> list[Comparison]:
 
 
 def _weak(scale: float) -> list[Comparison]:
-    """Examples in single precision with a column that nearly repeats others: no network is built on the difference."""
+    """Examples in single precision with a column that nearly repeats others: no network is built on the difference.
+
+    Few of them or many, which are read through their second moment; columns in units far apart.
+    """
     found: list[Comparison] = []
-    for count, weighed, twin in (
-        (12, False, 1e-8),
-        (12, True, 1e-8),
-        (5, False, 1e-8),
-        (12, True, 0.3),
-        (3, False, 0.3),
+    for count, weighed, twin, unit in (
+        (12, False, 1e-8, 1.0),
+        (12, True, 1e-8, 1.0),
+        (5, False, 1e-8, 1.0),
+        (12, True, 0.3, 1.0),
+        (3, False, 0.3, 1.0),
+        (40, True, 1e-8, 1.0),
+        (90, False, 1e-8, 1e4),
+        (9, False, 0.3, 1e-9),
     ):
         X, Y = normal(count, count, 4), normal(count + 1, count, 2)
         X[:, 3] = X[:, 0] - 2 * X[:, 1] + twin * X[:, 2].roll(1)
+        X[:, 2] *= unit
         shares = simplex(3, count) if weighed else torch.full((count,), 1 / count, dtype=torch.float64)
         data = Sample(X.float(), Y.float(), (2 * shares).float() if weighed else None)
         told = whiten(data)
