@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from droptics.arrays import Array
 from droptics.attacks import Threat
 from droptics.audits.batches import Batch, output_of
 from droptics.audits.control import Guess, share_out
 from droptics.data import Moments
+from droptics.datasets import Ratings
 from droptics.envelopes.deep_linear import exact_strengths
 from droptics.equalization import equalize
 from droptics.evidence.claims import Comparison, compare
@@ -144,6 +146,20 @@ def _streams(scale: float) -> list[Comparison]:
     found.append(refuses(lambda: stream.read(PIECE + 1), f"asks for a piece of {PIECE + 1:,} bytes"))
     small = Bounded(io.BytesIO(content), Path("x"), 100)
     found.append(compare(fails(small.read, ValueError), "==", 1.0, "more than it may unpack to"))
+    begun = Bounded(io.BytesIO(content), Path("x"), 100)
+    buffer = bytearray(60)
+    found.append(same((begun.readinto(buffer), bytes(buffer)), (60, content[:60]), "a buffer that is filled", scale))
+    # forty bytes are left of the hundred, whoever asks for more
+    for name, call in (
+        ("read", lambda: begun.read(41)),
+        ("readline", lambda: begun.readline(41)),
+        ("readinto", lambda: begun.readinto(bytearray(41))),
+        ("seek", lambda: begun.seek(101)),
+    ):
+        begun.seek(60)
+        found.append(compare(fails(call, ValueError), "==", 1.0, f"one more than is left, {name}"))
+        begun.seek(60)
+    found.append(same(begun.read(40), content[60:100], "all that is left", scale))
     return found
 
 
@@ -188,11 +204,33 @@ def _chosen(scale: float) -> list[Comparison]:
         found.append(compare(told, "==", scale * wanted, f"the best fit, centered: {center}", precision=1e-6))
         order = [(point.width, point.drop) for point in search.points_]
         found.append(same(order, [(2, 0.6), (2, 0.2), (3, 0.6), (3, 0.2)], "the path", scale))
+        wanted_errors = _path(ratings, center)
+        told_errors = [(point.train_rmse, point.holdout_rmse) for point in search.points_]
+        found.append(compare(told_errors, "==", scale * np.array(wanted_errors), "errors along the path", 1e-5))
+        chosen = order[int(np.argmin([held for _, held in wanted_errors]))]
+        found.append(same((search.best_width_, search.best_drop_), chosen, "the least held-out error", scale))
         mean = float(np.mean(ratings[2])) if center else 0.0
         found.append(compare(float(again.mean_), "==", scale * mean if center else mean, "what is centered"))
         errors = [point.train_rmse for point in search.points_]
         spread = np.std(ratings[2]) if center else np.sqrt(np.mean(np.square(ratings[2])))
         found.append(compare(max(errors), "<=", 1.3 * float(spread) / scale, "errors of fits"))
+    return found
+
+
+def _path(ratings: tuple[Array, Array, Array], center: bool) -> list[tuple[float, float]]:
+    """Errors on kept and held-out ratings of single fits, for each width from the strong rate to the weak one."""
+    kept, held = Ratings(*ratings).split(0.1, 5)
+    found = []
+    for width in (2, 3):
+        model = DropoutCompletion(width, center=center, sweeps=3, seed=1, warm_start=True)
+        for drop in (0.6, 0.2):
+            model.set_params(drop=drop).fit(kept)
+            rows = []
+            for part in (kept, held):
+                known = np.isin(part.users, kept.users) & np.isin(part.items, kept.items)
+                off = model.predict(part.users[known], part.items[known]) - part.values[known]
+                rows.append(float(np.sqrt(np.mean(off**2))))
+            found.append((rows[0], rows[1]))
     return found
 
 
@@ -210,6 +248,11 @@ def _blocks(scale: float) -> list[Comparison]:
         together, best = model.scores(rows), model.recommend(list(range(11)), 2)
     rounded = 8 * float(np.finfo(np.float32).eps)  # of a few products of numbers up to one, in any order
     found = [compare(together, "==", scale * alone, "scores of blocks of users", rounded)]
+    gram = rows.T @ rows
+    gamma = model.drop_ / (1 - model.drop_) * gram.diagonal() + model.ridge_
+    inverse = np.linalg.inv(gram + np.diag(gamma))
+    sigma = 1 / inverse.diagonal() if model.diagonal_ == "zero" else gamma
+    found.append(compare(together, "==", scale * (rows - rows @ inverse * sigma), "scores by definition", 1e-4))
     for user, told in enumerate(best):
         fresh = [k for k in np.argsort(-alone[user], kind="stable") if rows[user, k] == 0][:2]
         found.append(same(told.items.tolist(), order[fresh].tolist(), f"the best of user {user}", scale))
@@ -246,6 +289,18 @@ def _costs(scale: float) -> list[Comparison]:
     return found
 
 
+def _least_of_one_layer(data: Moments, lam: float, width: int) -> float:
+    """The least of tr E[y y^T] - |s|^2 + |s - x|^2 + (lam / r) (sum x)^2, by the number of kept values."""
+    s = torch.linalg.svdvals(data.yx @ torch.linalg.inv(torch.linalg.cholesky(data.xx)).mT)
+    values = [float(s.square().sum())]
+    for kept in range(1, min(width, len(s)) + 1):
+        lowered = s[:kept] - lam * s[:kept].sum() / (width + lam * kept)
+        if bool((lowered >= 0).all()):
+            off = (s[:kept] - lowered).square().sum() + s[kept:].square().sum()
+            values.append(float(off + lam / width * lowered.sum() ** 2))
+    return float(data.yy.trace() - s.square().sum()) + min(values)
+
+
 def _single(scale: float) -> list[Comparison]:
     """One hidden layer as a product of one law and by itself; heads behind which layers stand; inputs that drop."""
     found: list[Comparison] = []
@@ -253,6 +308,8 @@ def _single(scale: float) -> list[Comparison]:
     one, other = deep_optimum(data, law), deep_optimum(data, Product([law]))
     found.append(compare(one.objective, "==", scale * other.objective, "one law for one layer"))
     found.append(compare(one.bound, "==", scale * other.bound, "its bound"))
+    least = scale * _least_of_one_layer(data, 0.4 / 0.6, 3)
+    found.append(compare([one.objective, one.bound], "==", least, "the least of one layer"))
     strengths = exact_strengths((law,))
     found.append(compare(strengths, "==", scale * tensor([0.4 / 0.6 / 3]), "strength of a layer", precision=1e-9))
     first, last = linear_head(1, 4, 3), linear_head(2, 3, 2)
