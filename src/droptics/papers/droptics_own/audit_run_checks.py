@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import scipy.stats
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from droptics.audits.batches import Batch
 from droptics.audits.control import Guess, remainder, screen, share_out
+from droptics.audits.criteria import Labels
 from droptics.audits.outcomes import alone, outcomes, together, tree_cost
 from droptics.audits.runs import Base, Law, Runs, draw, units
 from droptics.audits.statements import _effective_rank
@@ -19,12 +21,13 @@ from droptics.audits.tallies import Mean, Tally
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Loss, Squared
 from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, tensor
 
 
 def audits_in_full(scale: float) -> list[Comparison]:
     """Slopes, remainders, first looks, lists of outcomes, shared draws, and means with their intervals."""
-    return [*_runs(scale), *_shared(scale), *_means(scale)]
+    return [*_runs(scale), *_turned(scale), *_laws(scale), *_shared(scale), *_means(scale)]
 
 
 RATES = {"1": 0.3, "4": 0.4}
@@ -127,7 +130,7 @@ def _outcomes(scale: float, how: tuple[Runs, Base], what: Any) -> list[Compariso
         assert single is not None
         mean = sum(chance * _losses(module, x, goal, {site: mask}, loss) for mask, chance in every[site])
         found.append(compare(single, "==", scale * (mean - base.sums), f"alone, {site}"))
-    both = together(runs, base, list(runs.laws.values()))
+    both = together(runs, base, list(runs.laws.values())[::-1])
     assert both is not None
     total = torch.zeros(5).double()
     for (first, p), (second, q) in itertools.product(every["1"], every["4"]):
@@ -135,8 +138,85 @@ def _outcomes(scale: float, how: tuple[Runs, Base], what: Any) -> list[Compariso
     found.append(compare(both, "==", scale * (total - base.sums), "together"))
     shares = [base.recording.share(site) for site in ("1", "4")]
     cost = 8 * (shares[0] - shares[1]) + 32 * shares[1] + 1 - shares[0]
-    found.append(compare(tree_cost(base, list(runs.laws.values())), "==", scale * cost, "what they cost"))
+    found.append(compare(tree_cost(base, list(runs.laws.values())[::-1]), "==", scale * cost, "what they cost"))
     found.append(compare(shares[0], ">", shares[1], "the first site is first"))
+    return found
+
+
+class _Turned(nn.Module):
+    """One dropout at two places, where the examples are the last axis; two labels an example."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = linear_head(1, 3, 3), linear_head(3, 3, 2), linear_head(5, 2, 6)
+        self.drop = nn.Dropout(0.3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.tanh(self.drop(self.first(x).mT).mT)
+        return self.last(self.drop(self.second(hidden).mT).mT).unflatten(-1, (2, 3))
+
+
+def _turned(scale: float) -> list[Comparison]:
+    """Masks whose last axis are the examples, a dropout that is met twice, and labels that do not count."""
+    found: list[Comparison] = []
+    x, module, labels = normal(7, 5, 3), _Turned(), torch.tensor([[0, 1], [2, -100], [1, 1], [-100, 0], [2, 0]])
+    laws = {site: Law(site, 0.3, "entry") for site in ("drop", "drop@2")}
+    runs = Runs(module, Batch((x,), {}, labels, 5), Labels(), laws, {})
+    base = runs.base()
+
+    def losses(masks: Sequence[Tensor]) -> Tensor:
+        hidden = torch.tanh(module.first(x) * masks[0].mT)
+        logits = module.last(module.second(hidden) * masks[1].mT).reshape(5, 2, 3)
+        picked = logits.gather(-1, labels.clamp_min(0)[..., None])[..., 0]
+        return torch.where(labels < 0, 0.0, logits.exp().sum(-1).log() - picked).sum(1)
+
+    def with_slopes(masks: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        leaves = [mask.detach().requires_grad_() for mask in masks]
+        value = losses(leaves)
+        return value.detach(), torch.autograd.grad(value.sum(), leaves)
+
+    ones = [torch.ones(3, 5).double(), torch.ones(2, 5).double()]
+    plain, slopes = with_slopes(ones)
+    found.append(compare(base.sums, "==", scale * plain, "without masks, labels"))
+    found.append(compare(base.weights, "==", scale * tensor([2.0, 1.0, 2.0, 1.0, 2.0]), "labels that count"))
+    for site, slope in zip(laws, slopes, strict=True):
+        found.append(same(base.axes[site], 1, f"examples last, {site}"))
+        found.append(compare(base.slopes[site][0], "==", scale * slope, f"slopes of {site}"))
+        found.append(compare(base.per_example(slope, site), "==", scale * slope.sum(0), f"per example, {site}"))
+    kept = itertools.product((0.0, 1.0), repeat=2)
+    every = [(tensor(pair)[:, None].expand(2, 5) / 0.7, 0.7 ** sum(pair) * 0.3 ** (2 - sum(pair))) for pair in kept]
+    mean = sum(chance * losses([ones[0], mask]) for mask, chance in every)
+    found.append(compare(alone(runs, base, laws["drop@2"]), "==", scale * (mean - plain), "alone, drop@2"))
+    both = list(laws.values())
+    rest, change = remainder(runs, base, both, torch.Generator().manual_seed(3))
+    guesses, all_rest = screen(runs, base, both, torch.Generator().manual_seed(3))
+    generator = torch.Generator().manual_seed(3)
+    masks = [draw(law, base, law.rate, generator)[0].detach() for law in both]
+    value, after = with_slopes(masks)
+    found.append(compare(change, "==", scale * (value - plain), "change, examples last"))
+    beyond = value - plain
+    for site, before, behind, mask in zip(laws, slopes, after, masks, strict=True):
+        beyond = beyond - (before * (mask - 1)).sum(0)
+        second = ((behind - before) * (mask - 1)).sum(0) / 2
+        spread = (second - second.mean()).norm() / 8
+        found.append(compare(guesses[site].penalty, "==", scale * second.sum() / 8, f"second order, {site}"))
+        found.append(compare(guesses[site].deviation, "==", scale * spread, f"spread, {site}"))
+    for told in (rest, all_rest):
+        found.append(compare(told, "==", scale * beyond, "beyond first order, examples last"))
+    return found
+
+
+def _laws(scale: float) -> list[Comparison]:
+    """Masks of entries, channels and examples, and how often they keep."""
+    found: list[Comparison] = []
+    source, count = torch.zeros(2, 3, 4), 4000
+    for unit, shape in (("entry", (2, 3, 4)), ("channel", (2, 3, 1)), ("example", (2, 1, 1))):
+        law = Law("a", 0.3, unit)
+        found.append(same(law.shape(source), shape, f"masks of every {unit}", scale))
+        mask = law.draw(torch.ones(count).double(), 0.3, torch.Generator().manual_seed(1))
+        # five standard errors
+        off = 5 * (0.3 * 0.7 / count) ** 0.5
+        found.append(compare((mask > 0).double().mean(), "==", 0.7, f"share of every {unit} kept", precision=off))
     return found
 
 
@@ -148,6 +228,7 @@ def _shared(scale: float) -> list[Comparison]:
         ({"a": Guess(1.0, 0.01), "b": Guess(-0.5, 0.3)}, {"a": 1.0, "b": 1.0}, 9.0),
         ({"a": Guess(1.0, 5.0), "b": Guess(0.5, 4.0)}, {"a": 0.2, "b": 0.4}, 30.0),
         ({"a": Guess(0.0, 1.0)}, {"a": 1.0}, 5.0),
+        ({"a": Guess(0.001, 0.005), "b": Guess(-1.0, 0.3)}, {"a": 1.0, "b": 1.0}, 12.0),
     )
     for number, (guesses, costs, budget) in enumerate(cases):
         least = dict.fromkeys(guesses, 2)
@@ -192,13 +273,12 @@ def _means(scale: float) -> list[Comparison]:
         weight = 4 + 2 + 5
         found.append(compare(both.value, "==", scale * total / weight, f"value, {controlled}"))
         found.append(compare(both.error, "==", scale * variance**0.5 / weight, f"error, {controlled}"))
-        told = both.number(0.9, offset=0.5)
-        half = scipy.stats.t.ppf(0.95, max(variance**2 / fourth, 1)) * variance**0.5 / weight
-        ends = [told.lower, told.value, told.upper]
-        middle = total / weight + 0.5
-        found.append(
-            compare(ends, "==", [scale * (middle - half), scale * middle, scale * (middle + half)], "interval")
-        )
+        for confidence in (0.9, 0.99):
+            told = both.number(confidence, offset=0.5)
+            factor = scipy.stats.t.ppf((1 + confidence) / 2, max(variance**2 / fourth, 1))
+            half, middle = factor * variance**0.5 / weight, total / weight + 0.5
+            ends = scale * tensor([middle - half, middle, middle + half])
+            found.append(compare([told.lower, told.value, told.upper], "==", ends, f"interval of {confidence}"))
         words = "sampled, gradient control, 4 draws" if controlled else "Monte Carlo, 11 draws"
         found.append(compare(float(told.method == words), "==", 1.0, f"words, {told.method}"))
     added = Mean()
@@ -208,11 +288,23 @@ def _means(scale: float) -> list[Comparison]:
     once.add([2.0], 3)
     number = once.number(0.99)
     found.append(compare([number.lower, number.upper], "==", 2 * scale, "one draw says nothing of its spread"))
+    mixed = Mean(controlled=True).merge(Mean())
+    found.append(compare(float(mixed.controlled), "==", 0.0, "controlled where both are"))
     first, second = Tally(spent=2.0, examples=3), Tally(spent=1.5, examples=4)
-    first.sites["a"], second.sites["a"], second.sites["b"] = added, once, once
+    sums = ("clean", "accuracy", "total", "rest", "shift", "listed_total")
+    for place, name in enumerate(sums, start=1):
+        for one, count in ((first, place), (second, 10 * place)):
+            getattr(one, name).add([1.0, 3.0], count)
+    for name in ("sites", "energies", "listed"):
+        getattr(first, name)["a"] = added
+        getattr(second, name).update({"a": once, "b": once})
+    first.curves["a", 0.3], second.curves["a", 0.3] = added, once
     both_tallies = first.merge(second)
-    numbers = [both_tallies.spent, both_tallies.examples, both_tallies.sites["a"].weight, len(both_tallies.sites)]
-    found.append(compare(numbers, "==", tensor([3.5, 7.0, 7.0, 1.0]) * scale, "tallies of both"))
+    numbers = [both_tallies.spent, both_tallies.examples, *(getattr(both_tallies, name).weight for name in sums)]
+    found.append(compare(numbers, "==", tensor([3.5, 7.0, *range(11, 77, 11)]) * scale, "tallies of both"))
+    for kept in (both_tallies.sites, both_tallies.energies, both_tallies.listed, both_tallies.curves):
+        weights_of = [mean.weight for mean in kept.values()]
+        found.append(same(weights_of, [7.0 * scale], "sites that both have"))
     values = tensor([3.0, 1.0, 0.0])
     rank = math.exp(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)))
     found.append(compare([_effective_rank(values), _effective_rank(0 * values)], "==", [scale * rank, 0.0], "ranks"))
