@@ -167,7 +167,8 @@ def conjugate_pair(factor: float) -> list[Comparison]:
     and h exchanged. Directions are random and near the best; Q wide, tall, square and of low rank.
     """
     found = []
-    for seed, (beta, rows, columns, rank) in enumerate(((0.7, 2, 3, 2), (2.0, 4, 2, 2), (0.3, 3, 3, 1))):
+    cases = ((0.7, 2, 3, 2), (2.0, 4, 2, 2), (0.3, 3, 3, 1), (1.2, 5, 4, 4))
+    for seed, (beta, rows, columns, rank) in enumerate(cases):
         A = second_moment(seed + 1, columns) + torch.eye(columns, dtype=torch.float64)
         Q = normal(seed, rows, rank) @ normal(seed + 5, rank, columns)
 
