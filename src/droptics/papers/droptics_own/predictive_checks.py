@@ -17,7 +17,7 @@ from droptics.models import Connections, DeepLinear, Factorization, Model, ReLUN
 from droptics.papers.instances import coin_masks, normal, sample, tensor
 from droptics.penalties import penalty, relu_criterion
 from droptics.penalties.relu.output_moments import relu_output_moments
-from droptics.predictions import predictive
+from droptics.predictions import Predictive, predictive
 
 INPUTS, OUTPUTS = 4, 3
 
@@ -192,12 +192,54 @@ def mixture(with_centers: bool) -> list[Comparison]:
     Q = torch.einsum("anj,j,kj,lj->ankl", hidden.square(), tensor([0.1 / 0.9, 0.7 / 0.3]), W, W)
     within, between = torch.tensordot(chances, Q, 1), torch.einsum("a,ank,anl->nkl", chances, moved, moved)
     share = 1.0 if with_centers else 0.0
-    return [
+    found = [
         compare(torch.tensordot(chances, centers, 1), "==", mean, "E c", precision=1e-12),
         compare(within + share * between, "==", covariance, "E Q + Cov c", precision=1e-12),
         compare(noise, "==", within, "E Q by the library", precision=1e-12),
-        compare(moments.mean.value, "==", mean, "mean", precision=1e-12),
-        compare(moments.covariance.value, "==", covariance, "covariance", precision=1e-12),
+    ]
+    return [*found, *_moments_told(moments, mean, covariance, "two hidden layers"), *_mixtures()]
+
+
+def _mixtures() -> list[Comparison]:
+    """One hidden layer with coins, one of which never drops; laws that correlate units; linear layers; a module."""
+    inputs = sample(6, 5, INPUTS, OUTPUTS).inputs
+    weights, biases = [normal(1, 3, INPUTS), normal(2, OUTPUTS, 3)], [normal(4, 3), normal(5, OUTPUTS)]
+    shallow, deep = ReLUNet(weights, biases), DeepLinear([*weights, normal(3, 2, OUTPUTS)])
+    rates = tensor([0.2, 0.0, 0.5, 0.9])
+    blocks = Product([SlidingBlock(0.3, INPUTS, 2), Block(0.4, 3, 3)])
+    cases: tuple[tuple[str, Model, MaskLaw], ...] = (
+        ("coins", shallow, Product([Bernoulli(rates, INPUTS), Bernoulli(rates[1:], 3)])),
+        ("blocks", shallow, blocks),
+        ("linear layers", deep, Product([Bernoulli(rates[1:], 3), Block(0.4, OUTPUTS, OUTPUTS)])),
+    )
+    found = []
+    for name, model, law in cases:
+        found += _moments_told(predictive(model, inputs, law), *_listed(model, inputs, law), name)
+    linear = [nn.Linear(*weight.shape[::-1]).double() for weight in weights]
+    with torch.no_grad():
+        for layer, weight, bias in zip(linear, weights, biases, strict=True):
+            layer.weight.copy_(weight)
+            layer.bias.copy_(bias)
+    module = nn.Sequential(nn.Dropout(0.3), linear[0], nn.ReLU(), nn.Dropout(0.6), linear[1])
+    listed = _listed(shallow, inputs, Product([Bernoulli(0.3, INPUTS), Bernoulli(0.6, 3)]))
+    return [*found, *_moments_told(predictive(module, inputs), *listed, "a module")]
+
+
+def _moments_told(told: Predictive, mean: Tensor, covariance: Tensor, name: str) -> list[Comparison]:
+    """Moments of the library and those of its mixture, E c and E Q + Cov c, against all masks."""
+    assert told.outcomes is not None
+    parts = list(told.outcomes())
+    chances, centers = torch.cat([part for part, _ in parts]), torch.cat([outputs.center for _, outputs in parts])
+    center = torch.tensordot(chances, centers, 1)
+    within = torch.tensordot(chances, torch.cat([outputs.covariance() for _, outputs in parts]), 1)
+    between = torch.einsum("a,ank,anl->nkl", chances, centers - center, centers - center)
+    variance = torch.diagonal(covariance, dim1=1, dim2=2)
+    return [
+        compare(told.mean.value, "==", mean, f"mean, {name}", precision=1e-12),
+        compare(told.variance.value, "==", variance, f"variance, {name}", precision=1e-12),
+        compare(told.covariance.value, "==", covariance, f"covariance, {name}", precision=1e-12),
+        compare(center, "==", mean, f"E c of the mixture, {name}", precision=1e-12),
+        compare(within + between, "==", covariance, f"E Q + Cov c of the mixture, {name}", precision=1e-12),
     ]
 
 
