@@ -146,17 +146,27 @@ def lower_bounds(share: float) -> list[Comparison]:
     The sum is above ||UV^T||_*, strictly for factors in general position, and equal to it for turned singular vectors.
     """
     found = []
-    for seed, width, drop in ((1, 5, 0.3), (2, 2, 0.8), (3, 1, 0.3), (4, 3, 0.6)):
-        plain = two_layer(seed, 3, 4, width)
+    for seed, width, drop, (outputs, inputs) in (
+        (1, 5, 0.3, (3, 4)),
+        (2, 2, 0.8, (3, 4)),
+        (3, 1, 0.3, (3, 4)),
+        (4, 3, 0.6, (5, 2)),
+        (5, 9, 0.4, (2, 3)),
+    ):
+        plain = two_layer(seed, outputs, inputs, width)
         products = plain.U.norm(dim=0) * plain.V.norm(dim=0)
         equal = TwoLayerLinear(1.7 * plain.U / products, plain.V)
         uneven = torch.linspace(1.0, 1.01, width, dtype=torch.float64)
-        turn = joint_equalizer(plain.U, plain.V)
+        turn = joint_equalizer(plain.U, plain.V, seed - 1)
         turned = TwoLayerLinear(plain.U @ turn, plain.V @ turn)
-        found.append(compare(turned.matrix(), "==", plain.matrix(), f"an equalizer keeps the map, r={width}"))
+        identity = torch.eye(width, dtype=torch.float64)
+        found.append(compare(turn.mT @ turn, "==", identity, f"an equalizer is a rotation, r={width}"))
+        found.append(compare(turned.matrix(), "==", plain.matrix(), f"it keeps the map, r={width}"))
+        idle = joint_equalizer(0 * plain.U, plain.V)
+        found.append(compare(idle.mT @ idle, "==", identity, f"so is that of products of zero, r={width}"))
         nearly = TwoLayerLinear(equal.U * uneven, equal.V)
         for name, model in (("equal", equal), ("turned", turned), ("differ by 1%", nearly), ("random", plain)):
-            isotropic_data = Moments.of_map(normal(seed + 5, 3, 4))
+            isotropic_data = Moments.of_map(normal(seed + 5, outputs, inputs))
             least = share * drop / (1 - drop) / width * (model.U.norm(dim=0) * model.V.norm(dim=0)).sum() ** 2
             relation: Relation = "==" if width == 1 or name in ("equal", "turned") else ">"
             found.append(compare(library(model, isotropic_data, drop), relation, least, f"products {name}, r={width}"))
