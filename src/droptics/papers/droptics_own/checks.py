@@ -19,7 +19,7 @@ from droptics.equalization import equalize
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.landscapes import critical_points, gradient, hessian, hessian_action
 from droptics.linalg import psd_root
-from droptics.masks import Bernoulli, MaskLaw, Product
+from droptics.masks import Bernoulli, Block, MaskLaw, Product
 from droptics.models import Autoencoder, DeepLinear, Model, ReLUNet
 from droptics.papers.helmbold2017 import networks, unit_types
 from droptics.papers.instances import coin_masks, descend, moments, normal, tensor, two_layer
@@ -254,25 +254,38 @@ def _searched_zeros(M: Tensor, width: int, lam: float) -> list[Tensor]:
 def second_derivative(factor: float) -> list[Comparison]:
     """Gradient and Hessian by formula against automatic differentiation of the error averaged over all masks."""
     found = []
-    cases: list[tuple[Model, Moments, list[list[float]]]] = [
-        (Autoencoder(normal(1, 3, 2)), moments(1, 3, 3), [[0.4, 0.2]]),
-        (two_layer(2, 2, 4, 3), moments(5, 2, 4), [[0.3, 0.1, 0.6]]),
-        (DeepLinear(chapter3_checks.network(3, (4, 2, 3, 2))), moments(9, 2, 4), [[0.3, 0.1], [0.5, 0.2, 0.4]]),
+    network, x, y = chapter3_checks.network, normal(6, 5, 4), normal(7, 5, 2)
+    examples, shown = Sample(x, y), Moments(x.mT @ x / 5, y.mT @ x / 5, y.mT @ y / 5)
+    # one rate per coin, which hides so many neighboring units of its layer
+    cases: list[tuple[Model, Moments | Sample, list[tuple[list[float], int]]]] = [
+        (Autoencoder(normal(1, 3, 2)), moments(1, 3, 3), [([0.4, 0.2], 1)]),
+        (Autoencoder(normal(2, 2, 4)), moments(2, 2, 2), [([0.5, 0.2], 2)]),
+        (two_layer(2, 2, 4, 3), examples, [([0.3, 0.1, 0.6], 1)]),
+        (two_layer(3, 2, 4, 4), moments(5, 2, 4), [([0.3, 0.6], 2)]),
+        (DeepLinear(network(3, (4, 2, 3, 2))), moments(9, 2, 4), [([0.3, 0.1], 1), ([0.5, 0.2, 0.4], 1)]),
+        (DeepLinear(network(4, (4, 3, 2)), mask_inputs=True), examples, [([0.3, 0.1], 2), ([0.5, 0.2, 0.0], 1)]),
+        (DeepLinear(network(5, (3, 2, 2, 1, 2))), moments(7, 2, 3), [([0.3, 0.1], 1), ([0.5], 2), ([0.2], 1)]),
     ]
     for model, data, rates in cases:
-        family, layers = type(model).__name__, [tensor(layer) for layer in rates]
-        laws = [Bernoulli(layer, len(layer)) for layer in layers]
+        family, known = type(model).__name__, data if isinstance(data, Moments) else shown
+        laws = [
+            Block(tensor(layer), len(layer) * width, width) if width > 1 else Bernoulli(tensor(layer), len(layer))
+            for layer, width in rates
+        ]
+        layers = [tensor(layer).repeat_interleave(width) for layer, width in rates]
         masks = Product(laws) if len(laws) > 1 else laws[0]
         direction = [normal(20 + i, *part.shape) for i, part in enumerate(model.tensors)]
         parts = [part.clone().requires_grad_(True) for part in model.tensors]
         # first to last: U and U^T of the tied network, V^T and U of the untied one
         chain = parts if isinstance(model, DeepLinear) else [parts[-1].mT, parts[0]]
-        error = torch.zeros((), dtype=torch.float64)
-        for kept, chance in coin_masks([rate for layer in rates for rate in layer]):
-            whole = chain[0]
-            for weight, part, drop in zip(chain[1:], kept.split([len(layer) for layer in rates]), layers, strict=True):
-                whole = weight * (part / (1 - drop)) @ whole
-            error = error + chance * (((whole @ data.xx - 2 * data.yx) * whole).sum() + torch.trace(data.yy))
+        if len(chain) == len(layers):  # masked inputs
+            chain = [torch.eye(len(known.xx)).double(), *chain]
+        coins, chances = zip(*coin_masks([rate for layer, _ in rates for rate in layer]), strict=True)
+        whole, hidden = chain[0], torch.stack(coins).split([len(layer) for layer, _ in rates], dim=1)
+        for weight, part, drop, (_, width) in zip(chain[1:], hidden, layers, rates, strict=True):
+            whole = weight * (part.repeat_interleave(width, dim=1) / (1 - drop))[:, None] @ whole
+        errors = ((whole @ known.xx - 2 * known.yx) * whole).sum((1, 2)) + torch.trace(known.yy)
+        error = tensor(chances) @ errors
         slope = torch.autograd.grad(error, parts, create_graph=True)
         inner = torch.stack([(s * d).sum() for s, d in zip(slope, direction, strict=True)]).sum()
         curvature = torch.autograd.grad(inner, parts, retain_graph=True)
