@@ -72,7 +72,86 @@ def threats(scale: float) -> list[Comparison]:
                 found.append(compare(length[:5], "==", tensor(least), f"the shortest in a box, {norm}", 1e-5))
                 found.append(compare(inputs + step, ">=", low, f"a step in the box, {norm}"))
                 found.append(compare(inputs + step, "<=", high, f"a step in the box, {norm}"))
+    return [*found, *_images(scale)]
+
+
+def _images(scale: float) -> list[Comparison]:
+    """Inputs of several dimensions, some on faces of a narrow box; points that are far, inside or at ties.
+
+    Steps start elsewhere than at the inputs, rise or fall by most of what the box allows, and some slopes are zero.
+    """
+    found = []
+    inputs = 0.1 + 0.8 * uniform(5, 6, 2, 4)
+    inputs[0, 0] = tensor([0.1, 0.9, 0.1, 0.9])
+    points, slope = inputs + normal(6, 6, 2, 4), normal(7, 6, 2, 4)
+    points[1], points[2], points[3] = inputs[1] + 0.01, inputs[2] + 0.4 * slope[2].sign(), 1e3 * points[3]
+    # coordinates that meet the box one after another while the others are drawn out
+    inputs[4], points[4] = 0.6, 0.6 + 10 * 2.0 ** -torch.arange(8).reshape(2, 4).double()
+    slope[:, 1, 2] = 0.0
+    for norm, radius in (("l2", 0.7), ("l1", 1.5), ("linf", 0.3)):
+        for box in (None, (0.1, 0.9)):
+            threat, label = Threat(norm, radius, box), f"images, {norm} {box}"
+            near = threat.project(points, inputs)
+            found.append(compare(near, "==", scale * _pressed(points, inputs, threat), f"nearest, {label}"))
+            low, high = box or (-1.0, 2.0)
+            start = near.clamp(low, high)
+            sign = tensor([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+            ways = slope * sign[:, None, None]
+            room = torch.where(ways > 0, high - start, start - low)
+            rise = 0.9 * sign * (ways.abs() * room).flatten(1).sum(1)
+            step = threat.around(inputs).advance(start, slope, rise)
+            found.append(compare((step * slope).flatten(1).sum(1), "==", scale * rise, f"rise or fall, {label}"))
+            if box is not None:
+                found.append(compare(start + step, ">=", low, f"above the least, {label}"))
+                found.append(compare(start + step, "<=", high, f"below the largest, {label}"))
+            told, digits = threat.distance(start + step, start), 1e-9
+            if norm == "l1":  # a linear program, solved to its own tolerance
+                digits = 1e-6
+                rows = zip(slope.flatten(1), rise.tolist(), start.flatten(1), strict=True)
+                shortest = tensor([_shortest(*row, norm, box) for row in rows])
+            else:
+                shortest = _timed(start, slope, rise, threat)
+            found.append(compare(told, "==", scale * shortest, f"shortest, {label}", digits))
     return found
+
+
+def _pressed(points: Tensor, inputs: Tensor, threat: Threat) -> Tensor:
+    """Nearest reachable points by bisection of the multiplier of the ball, which pulls each coordinate by itself."""
+    low, high = threat.box or (-math.inf, math.inf)
+    moves, order = (points - inputs).flatten(1), {"l2": 2.0, "l1": 1.0, "linf": math.inf}[threat.norm]
+
+    def reached(pull: Tensor) -> Tensor:
+        pulled = {
+            "l2": moves / (1 + pull),
+            "l1": moves.sign() * (moves.abs() - pull).clamp_min(0.0),
+            "linf": moves.clamp(-threat.radius, threat.radius),
+        }[threat.norm]
+        return (inputs.flatten(1) + pulled).clamp(low, high)
+
+    least, most = torch.zeros(len(inputs), 1).double(), torch.full((len(inputs), 1), 1e5).double()
+    for _ in range(60):
+        middle = (least + most) / 2
+        sizes = torch.linalg.vector_norm(reached(middle) - inputs.flatten(1), ord=order, dim=1, keepdim=True)
+        least, most = (
+            torch.where(sizes > threat.radius, middle, least),
+            torch.where(sizes > threat.radius, most, middle),
+        )
+    return reached(most).view_as(inputs)
+
+
+def _timed(start: Tensor, slope: Tensor, rise: Tensor, threat: Threat) -> Tensor:
+    """Lengths of shortest moves by bisection of the time that all coordinates move, at most to the box."""
+    low, high = threat.box or (-math.inf, math.inf)
+    ways = slope.flatten(1) * rise.sign()[:, None]
+    paces, order = (ways, 2.0) if threat.norm == "l2" else (ways.sign(), math.inf)
+    origin = start.flatten(1)
+    least, most = torch.zeros(len(start), 1).double(), torch.full((len(start), 1), 1e5).double()
+    for _ in range(60):
+        middle = (least + most) / 2
+        gained = (((origin + middle * paces).clamp(low, high) - origin) * ways).sum(1, keepdim=True)
+        enough = gained >= rise.abs()[:, None]
+        least, most = torch.where(enough, least, middle), torch.where(enough, middle, most)
+    return torch.linalg.vector_norm((origin + most * paces).clamp(low, high) - origin, ord=order, dim=1)
 
 
 def attack_losses(scale: float) -> list[Comparison]:
