@@ -70,12 +70,13 @@ def penalty_identity(formula: Formula, isotropic_only: bool = False) -> list[Com
 def factorization(strength: Callable[[float], float]) -> list[Comparison]:
     """||M - U V^T||_F^2 + strength(drop) sum ||u_i||^2 ||v_i||^2 and the library's criterion against all masks.
 
-    The library sees M as a map of isotropic inputs, and as examples y = Mx whose second moment is I.
+    The library sees M, broad, tall or zero, as a map of isotropic inputs, and as examples y = Mx whose second moment
+    is I.
     """
     found = []
-    X = 11**0.5 * torch.linalg.qr(normal(9, 11, 4)).Q
-    nets = two_layer(5, 3, 4, 5), two_layer(6, 3, 4, 1)
-    for M, model, drop in itertools.product((normal(3, 3, 4), 0 * normal(3, 3, 4)), nets, (0.0, 0.37, 0.6)):
+    maps = normal(3, 3, 4), 0 * normal(3, 3, 4), normal(4, 4, 2)
+    for M, width, drop in itertools.product(maps, (5, 1), (0.0, 0.37, 0.6)):
+        model, X = two_layer(width + 5, *M.shape, width), 11**0.5 * torch.linalg.qr(normal(9, 11, M.shape[1])).Q
         masked = sum(
             chance * float((M - model.U @ torch.diag(kept / (1 - drop)) @ model.V.mT).square().sum())
             for kept, chance in coin_masks([drop] * model.units)
