@@ -70,13 +70,13 @@ def penalty_identity(formula: Formula, isotropic_only: bool = False) -> list[Com
 def factorization(strength: Callable[[float], float]) -> list[Comparison]:
     """||M - U V^T||_F^2 + strength(drop) sum ||u_i||^2 ||v_i||^2 and the library's criterion against all masks.
 
-    The library sees M, broad, tall or zero, as a map of isotropic inputs, and as examples y = Mx whose second moment
-    is I.
+    The library sees M, broad, tall or 0, as a map of isotropic inputs, and as examples y = Mx whose second moment is I.
     """
     found = []
     maps = normal(3, 3, 4), 0 * normal(3, 3, 4), normal(4, 4, 2)
     for M, width, drop in itertools.product(maps, (5, 1), (0.0, 0.37, 0.6)):
-        model, X = two_layer(width + 5, *M.shape, width), 11**0.5 * torch.linalg.qr(normal(9, 11, M.shape[1])).Q
+        outputs, inputs = M.shape
+        model, X = two_layer(width, outputs, inputs, width), 11**0.5 * torch.linalg.qr(normal(9, 11, inputs)).Q
         masked = sum(
             chance * float((M - model.U @ torch.diag(kept / (1 - drop)) @ model.V.mT).square().sum())
             for kept, chance in coin_masks([drop] * model.units)
@@ -87,6 +87,8 @@ def factorization(strength: Callable[[float], float]) -> list[Comparison]:
             ours = criterion(model, data, Bernoulli(drop, model.units))
             found.append(compare(ours, "==", masked, f"library, {name}, {label}"))
             found.append(compare(risk(model, data), "==", (M - model.matrix()).square().sum(), f"loss, {label}"))
+            moments = Moments.of(data)
+            found.append(compare(moments.yy, "==", M @ M.mT, f"E y y^T, {name}, {label}"))
     return found
 
 
