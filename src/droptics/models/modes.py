@@ -7,13 +7,13 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import compress
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from droptics.models.buffers import Buffers
 from droptics.models.hooks import unhook
 
 # An audit draws from the generators that the whole process shares: one at a time.
@@ -56,7 +56,7 @@ class _State:
 
     parts: list[nn.Module]
     flags: list[bool]
-    buffers: list[tuple[Tensor, Tensor]]
+    buffers: Buffers
     devices: list[int]
     generators: tuple[Any, Any, Tensor, list[Tensor]]
 
@@ -64,11 +64,10 @@ class _State:
     def of(module: nn.Module) -> _State:
         parts, tensors = list(module.modules()), [*module.parameters(), *module.buffers()]
         devices = sorted({tensor.device.index or 0 for tensor in tensors if tensor.device.type == "cuda"})
-        buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
         cuda = [torch.cuda.get_rng_state(index) for index in devices]
         arrays = np.random.get_state()  # noqa: NPY002 - the caller's state is put back
         generators = random.getstate(), arrays, torch.get_rng_state(), cuda
-        return _State(parts, [part.training for part in parts], buffers, devices, generators)
+        return _State(parts, [part.training for part in parts], Buffers(parts), devices, generators)
 
     def restore(self) -> None:
         thread = threading.get_ident()
@@ -81,27 +80,17 @@ class _State:
         torch.set_rng_state(tensors)
         for index, state in zip(self.devices, cuda, strict=True):
             torch.cuda.set_rng_state(state, index)
-        _put_back(self.buffers)
+        self.buffers.put_back()
 
 
 @contextmanager
 def unmoved(module: nn.Module) -> Iterator[None]:
     """Put buffers (running statistics, counters) back after passes in training mode."""
-    before = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
+    before = Buffers(module.modules())
     try:
         yield
     finally:
-        _put_back(before)
-
-
-def _put_back(buffers: list[tuple[Tensor, Tensor]]) -> None:
-    """Write to those that moved alone; each device is asked once. Torch does not count all writes of statistics."""
-    with torch.no_grad():
-        for device in {buffer.device for buffer, _ in buffers}:
-            here = [pair for pair in buffers if pair[0].device == device]
-            moved = torch.stack([(buffer != value).any() for buffer, value in here])
-            for buffer, value in compress(here, moved.tolist()):
-                buffer.copy_(value)
+        before.put_back()
 
 
 def training_without_statistics(module: nn.Module, quiet: Iterable[str] = ()) -> None:

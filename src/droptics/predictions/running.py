@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from droptics.models.buffers import Buffers
 from droptics.models.dropout_calls import ALPHA, LINEAR, PLAIN, RECURRENT, DropoutCalls
 from droptics.models.modes import reseed, training_without_statistics
 from droptics.models.unfused import attention, multi_head, recurrent
@@ -206,8 +207,7 @@ def dropping(module: nn.Module) -> Iterator[None]:
     parts = list(module.modules())
     flags = [part.training for part in parts]
     own = [part for part in parts if part._buffers and not (hasattr(part, "running_mean") and as_made(part))]
-    held = [buffer for part in own for buffer in part._buffers.values() if buffer is not None]
-    values = [buffer.detach().clone() for buffer in held]
+    buffers = Buffers(own)
     training_without_statistics(module)
     try:
         yield
@@ -215,10 +215,7 @@ def dropping(module: nn.Module) -> Iterator[None]:
         for part, flag in zip(parts, flags, strict=True):
             if part.training != flag:
                 part.training = flag
-        with torch.no_grad():
-            for buffer, value in zip(held, values, strict=True):
-                if not torch.equal(buffer, value):
-                    buffer.copy_(value)
+        buffers.put_back()
 
 
 def eager(module: nn.Module) -> AbstractContextManager[Any]:
