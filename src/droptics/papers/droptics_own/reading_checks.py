@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -27,6 +29,7 @@ def modules_read(scale: float) -> list[Comparison]:
     return [
         *_heads(scale),
         *_sites(scale),
+        *_layers(scale),
         *_shapes(scale),
         *_put_back(scale),
         *runs(scale),
@@ -181,31 +184,111 @@ def _sites(scale: float) -> list[Comparison]:
     return found
 
 
+class Within(nn.Module):
+    """Sequences of two vectors in a layer that drops inside, on four numbers at a rate of .3."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.head = kind, linear_head(5, 2, 2)
+        self.layer = {"recurrent": nn.RNN, "gated": nn.GRU, "long": nn.LSTM}.get(kind, nn.Identity)(
+            2, 2, 2, dropout=0.3, batch_first=True
+        )
+        if kind == "heads":
+            self.layer = nn.MultiheadAttention(2, 1, 0.3, batch_first=True)
+        self.layer.double()
+        for seed, parameter in enumerate(self.layer.parameters()):
+            parameter.copy_(normal(seed, *parameter.shape))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.kind == "attention":
+            hidden = functional.scaled_dot_product_attention(inputs, inputs, inputs, dropout_p=0.3)
+        else:
+            hidden = self.layer(*[inputs] * (3 if self.kind == "heads" else 1))[0]
+        return self.head(hidden[:, -1]).tanh()
+
+    def masked(self, inputs: Tensor, mask: Tensor) -> Tensor:
+        """Outputs with given multipliers of the first layer's outputs, or of the weights of attention."""
+        mask = mask.reshape(2, 2)
+        if self.kind in ("attention", "heads"):
+            q, k, v = inputs, inputs, inputs
+            if self.kind == "heads":
+                q, k, v = functional.linear(inputs, self.layer.in_proj_weight, self.layer.in_proj_bias).chunk(3, -1)
+            hidden = torch.softmax(q @ k.mT / 2**0.5, -1) * mask @ v
+            hidden = self.layer.out_proj(hidden) if self.kind == "heads" else hidden
+        else:
+            first, second = (self._alone(number) for number in range(2))
+            hidden = second(first(inputs)[0] * mask)[0]
+        return self.head(hidden[:, -1]).tanh()
+
+    def _alone(self, number: int) -> nn.Module:
+        """One layer of the stack."""
+        layer = type(self.layer)(2, 2, batch_first=True).double()
+        for name, parameter in layer.named_parameters():
+            parameter.copy_(getattr(self.layer, name.replace("_l0", f"_l{number}")))
+        return layer
+
+
+def _layers(scale: float) -> list[Comparison]:
+    """Layers of torch's own that drop inside: recurrent stacks and attention, by all masks."""
+    found: list[Comparison] = []
+    kept, chances = every_coin([0.3] * 4)
+    for kind, name in (
+        ("recurrent", "layer.RNN_dropout"),
+        ("gated", "layer.GRU_dropout"),
+        ("long", "layer.LSTM_dropout"),
+        ("heads", "layer.attention_dropout"),
+        ("attention", "attention_dropout"),
+    ):
+        module, inputs = Within(kind), normal(7, 3, 2, 2)
+        outputs = torch.stack([module.masked(inputs, mask / 0.7) for mask in kept])
+        mean = torch.tensordot(chances, outputs, 1)
+        variance = torch.tensordot(chances, (outputs - mean).square(), 1)
+        told = predictive(module, inputs)
+        found.append(compare(told.mean.value, "==", scale * mean, f"mean, {kind}"))
+        found.append(compare(told.variance.value, "==", scale * variance, f"variance, {kind}"))
+        sites = [(site.name, site.rate, site.units) for site in read_module(module, inputs).sites]
+        found.append(same(sites, [(name, 0.3, 4)], f"its site, {kind}", scale))
+    return found
+
+
 class Stopping(nn.Module):
-    """Batch norm and dropout; answers, or ends in an error after both have run."""
+    """Batch norm and dropout; answers, or ends in an error after both have run.
+
+    It writes to its inputs, and puts other counts in the place of one that it keeps.
+    """
 
     def __init__(self, stops: bool) -> None:
         super().__init__()
         self.norm, self.drop, self.head = nn.BatchNorm1d(4).double(), nn.Dropout(0.3), linear_head(5, 4, 2)
         self.stops = stops
+        self.register_buffer("seen", torch.zeros(2))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        hidden = self.drop(self.norm(inputs))
+        self.seen: Tensor = self.seen + 1
+        hidden = self.drop(self.norm(inputs.add_(1)))
         if self.stops:
             raise ValueError("stopped")
         return self.head(hidden)
 
 
+def _others() -> tuple[object, ...]:
+    """Where the generators of Python and NumPy stand."""
+    arrays: Any = np.random.get_state()  # noqa: NPY002 - what modules draw from
+    return random.getstate(), arrays[1].tolist(), arrays[2]
+
+
 def _put_back(scale: float) -> list[Comparison]:
-    """Modes, parameters, buffers, hooks, forwards and random numbers after an answer and after an error."""
+    """Modes, parameters, buffers, hooks, forwards, inputs and random numbers after an answer and after an error."""
     found: list[Comparison] = []
-    inputs = normal(4, 5, 4)
+    inputs, before_all = normal(4, 5, 4), (random.getstate(), np.random.get_state())  # noqa: NPY002 - put back below
     ways: tuple[ClosedForm | MonteCarlo, ...] = (ClosedForm(), MonteCarlo(8, seed=3))
     for stops, method in itertools.product((False, True), ways):
         module = Stopping(stops).train()
         module.drop.eval()
         before = {name: value.clone() for name, value in module.state_dict().items()}
-        state, told = torch.get_rng_state(), f"{method}, {'an error' if stops else 'an answer'}"
+        random.random(), np.random.random_sample()  # noqa: NPY002 - no state that a seed leaves
+        state, others = torch.get_rng_state(), _others()
+        told = f"{method}, {'an error' if stops else 'an answer'}"
         try:
             predictive(module, inputs, None, method)
             failed = False
@@ -219,6 +302,10 @@ def _put_back(scale: float) -> list[Comparison]:
         left = [p for p in module.modules() if p._forward_hooks or p._forward_pre_hooks or "forward" in vars(p)]
         found.append(same(left, [], f"hooks and forwards, {told}", scale))
         found.append(same(torch.equal(state, torch.get_rng_state()), True, f"nothing drawn, {told}", scale))
+        found.append(same(_others(), others, f"nor of others, {told}", scale))
+        found.append(compare(inputs, "==", normal(4, 5, 4), f"inputs, {told}"))
+    random.setstate(before_all[0])
+    np.random.set_state(before_all[1])  # noqa: NPY002
     return found
 
 

@@ -116,10 +116,11 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "modules-read",
         "Heads whose weights are computed or whose outputs are written to, sites of modules of every kind, places of "
-        "examples, runs with given masks and code that may change are read as they are; all is put back.",
+        "examples, runs with given masks and code that may change are read as they are; modes, buffers, hooks, "
+        "forwards, inputs and random numbers are put back.",
         pair(reading_checks.modules_read),
         ("predictions.predictive",),
-        "All masks; modules that show one thing each.",
+        "All masks; modules that show one thing each. A buffer that a pass replaces by one of another shape stays.",
     ),
     room_claim(
         "ratings-answered",
