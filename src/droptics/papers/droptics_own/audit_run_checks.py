@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import scipy.stats
@@ -27,7 +27,7 @@ from droptics.papers.instances import normal, tensor
 
 def audits_in_full(scale: float) -> list[Comparison]:
     """Slopes, remainders, first looks, lists of outcomes, shared draws, and means with their intervals."""
-    return [*_runs(scale), *_turned(scale), *_laws(scale), *_shared(scale), *_means(scale)]
+    return [*_runs(scale), *_turned(scale), *_stacked(scale), *_laws(scale), *_shared(scale), *_means(scale)]
 
 
 RATES = {"1": 0.3, "4": 0.4}
@@ -156,13 +156,24 @@ class _Turned(nn.Module):
         return self.last(self.drop(self.second(hidden).mT).mT).unflatten(-1, (2, 3))
 
 
+class _Recurrent(nn.Module):
+    """Three layers over three moments, a mask behind each of the first two: one site of two masks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers, self.last = nn.RNN(2, 2, 3, dropout=0.3).double(), linear_head(5, 2, 3)
+        for number, part in enumerate(self.layers.parameters()):
+            part.requires_grad_(False).copy_(normal(number, *part.shape))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.layers(x.transpose(0, 1))[0][-1])
+
+
 def _turned(scale: float) -> list[Comparison]:
-    """Masks whose last axis are the examples, a dropout that is met twice, and labels that do not count."""
-    found: list[Comparison] = []
+    """A dropout that is met twice, labels that do not count, and examples in the last axis of its masks."""
     x, module, labels = normal(7, 5, 3), _Turned(), torch.tensor([[0, 1], [2, -100], [1, 1], [-100, 0], [2, 0]])
     laws = {site: Law(site, 0.3, "entry") for site in ("drop", "drop@2")}
     runs = Runs(module, Batch((x,), {}, labels, 5), Labels(), laws, {})
-    base = runs.base()
 
     def losses(masks: Sequence[Tensor]) -> Tensor:
         hidden = torch.tanh(module.first(x) * masks[0].mT)
@@ -170,39 +181,82 @@ def _turned(scale: float) -> list[Comparison]:
         picked = logits.gather(-1, labels.clamp_min(0)[..., None])[..., 0]
         return torch.where(labels < 0, 0.0, logits.exp().sum(-1).log() - picked).sum(1)
 
-    def with_slopes(masks: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
-        leaves = [mask.detach().requires_grad_() for mask in masks]
-        value = losses(leaves)
-        return value.detach(), torch.autograd.grad(value.sum(), leaves)
-
-    ones = [torch.ones(3, 5).double(), torch.ones(2, 5).double()]
-    plain, slopes = with_slopes(ones)
-    found.append(compare(base.sums, "==", scale * plain, "without masks, labels"))
-    found.append(compare(base.weights, "==", scale * tensor([2.0, 1.0, 2.0, 1.0, 2.0]), "labels that count"))
-    for site, slope in zip(laws, slopes, strict=True):
-        found.append(same(base.axes[site], 1, f"examples last, {site}"))
-        found.append(compare(base.slopes[site][0], "==", scale * slope, f"slopes of {site}"))
-        found.append(compare(base.per_example(slope, site), "==", scale * slope.sum(0), f"per example, {site}"))
+    base, counted = runs.base(), tensor([2.0, 1.0, 2.0, 1.0, 2.0])
+    found = _followed(scale, (runs, base), losses, {"drop": [(3, 5)], "drop@2": [(2, 5)]}, counted)
     kept = itertools.product((0.0, 1.0), repeat=2)
     every = [(tensor(pair)[:, None].expand(2, 5) / 0.7, 0.7 ** sum(pair) * 0.3 ** (2 - sum(pair))) for pair in kept]
-    mean = sum(chance * losses([ones[0], mask]) for mask, chance in every)
-    found.append(compare(alone(runs, base, laws["drop@2"]), "==", scale * (mean - plain), "alone, drop@2"))
-    both = list(laws.values())
-    rest, change = remainder(runs, base, both, torch.Generator().manual_seed(3))
-    guesses, all_rest = screen(runs, base, both, torch.Generator().manual_seed(3))
+    mean = sum(chance * losses([torch.ones(3, 5), mask]) for mask, chance in every)
+    found.append(compare(alone(runs, base, laws["drop@2"]), "==", scale * (mean - base.sums), "alone, drop@2"))
+    return found
+
+
+def _stacked(scale: float) -> list[Comparison]:
+    """A site of several masks: what they do adds up, and their outcomes are not listed."""
+    x, goal, module, site = normal(7, 5, 3, 2), normal(8, 5, 3), _Recurrent(), "layers.RNN_dropout"
+    law = Law(site, 0.3, "entry")
+    runs = Runs(module, Batch((x,), {}, goal, 5), Squared(), {site: law}, {})
+
+    def losses(masks: Sequence[Tensor]) -> Tensor:
+        below = x.transpose(0, 1)
+        for number, mask in enumerate((*masks, torch.ones(()))):
+            wanted = (f"{kind}_l{number}" for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+            own = [getattr(module.layers, name) for name in wanted]
+            hidden, above = torch.zeros(5, 2).double(), []
+            for now in below:
+                hidden = torch.tanh(now @ own[0].mT + hidden @ own[1].mT + own[2] + own[3])
+                above.append(hidden)
+            below = torch.stack(above) * mask
+        return (module.last(below[-1]) - goal).square().sum(-1)
+
+    base = runs.base()
+    found = _followed(scale, (runs, base), losses, {site: [(3, 5, 2)] * 2}, torch.ones(5).double())
+    return [*found, same(outcomes(base, law), None, "no list of several masks")]
+
+
+def _followed(
+    scale: float,
+    how: tuple[Runs, Base],
+    losses: Callable[[Sequence[Tensor]], Tensor],
+    shapes: dict[str, list[tuple[int, ...]]],
+    counted: Tensor,
+) -> list[Comparison]:
+    """Slopes, changes and first looks of sites whose masks have the examples in their second axis."""
+    (runs, base), found = how, []
+
+    def with_slopes(masks: Sequence[Tensor]) -> tuple[Tensor, dict[str, list[Tensor]]]:
+        leaves = [mask.detach().requires_grad_() for mask in masks]
+        value = losses(leaves)
+        slopes = iter(torch.autograd.grad(value.sum(), leaves))
+        return value.detach(), {site: [next(slopes) for _ in part] for site, part in shapes.items()}
+
+    def per_example(values: Tensor) -> Tensor:
+        return values.movedim(1, 0).flatten(1).sum(1)
+
+    plain, slopes = with_slopes([torch.ones(shape).double() for part in shapes.values() for shape in part])
+    found.append(compare(base.sums, "==", scale * plain, "without masks, examples second"))
+    found.append(compare(base.weights, "==", scale * counted, "labels that count"))
+    for site, part in slopes.items():
+        found.append(same(base.axes[site], 1, f"examples second, {site}"))
+        for told, slope in zip(base.slopes[site], part, strict=True):
+            found.append(compare(told, "==", scale * slope, f"slopes of {site}"))
+            found.append(compare(base.per_example(slope, site), "==", scale * per_example(slope), f"of each, {site}"))
+    rest, change = remainder(runs, base, list(runs.laws.values()), torch.Generator().manual_seed(3))
+    guesses, all_rest = screen(runs, base, list(runs.laws.values()), torch.Generator().manual_seed(3))
     generator = torch.Generator().manual_seed(3)
-    masks = [draw(law, base, law.rate, generator)[0].detach() for law in both]
-    value, after = with_slopes(masks)
-    found.append(compare(change, "==", scale * (value - plain), "change, examples last"))
-    beyond = value - plain
-    for site, before, behind, mask in zip(laws, slopes, after, masks, strict=True):
-        beyond = beyond - (before * (mask - 1)).sum(0)
-        second = ((behind - before) * (mask - 1)).sum(0) / 2
-        spread = (second - second.mean()).norm() / 8
-        found.append(compare(guesses[site].penalty, "==", scale * second.sum() / 8, f"second order, {site}"))
+    masks = {site: draw(law, base, law.rate, generator) for site, law in runs.laws.items()}
+    value, after = with_slopes([mask for part in masks.values() for mask in part])
+    found.append(compare(change, "==", scale * (value - plain), "change, examples second"))
+    beyond, weight = value - plain, counted.sum()
+    for site, part in masks.items():
+        second = torch.zeros(5).double()
+        for before, behind, mask in zip(slopes[site], after[site], part, strict=True):
+            beyond = beyond - per_example(before * (mask - 1))
+            second = second + per_example((behind - before) * (mask - 1)) / 2
+        spread = (second - second.mean()).norm() / weight
+        found.append(compare(guesses[site].penalty, "==", scale * second.sum() / weight, f"second order, {site}"))
         found.append(compare(guesses[site].deviation, "==", scale * spread, f"spread, {site}"))
     for told in (rest, all_rest):
-        found.append(compare(told, "==", scale * beyond, "beyond first order, examples last"))
+        found.append(compare(told, "==", scale * beyond, "beyond first order, examples second"))
     return found
 
 
