@@ -63,7 +63,10 @@ def test_factorization_reads_entries_and_measurements():
     model = Factorization(U, V)
     matrix = U @ V.mT
     indices = torch.tensor([[0, 1], [5, 4]])
-    close(model.outputs(indices), torch.stack([matrix[0, 1], matrix[5, 4]])[:, None])
+    for kind in (torch.int64, torch.int32, torch.int16, torch.uint8):
+        close(model.outputs(indices.to(kind)), torch.stack([matrix[0, 1], matrix[5, 4]])[:, None])
+    every = torch.cartesian_prod(torch.arange(6), torch.tensor([2])).byte()  # as many pairs as rows: no mask of them
+    close(model.outputs(every), matrix[:, 2:3])
     measured = normal(3, 6, 5)
     close(model.outputs(measured), (measured * matrix).sum((1, 2))[:, None])
 

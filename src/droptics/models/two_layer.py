@@ -150,7 +150,7 @@ class Factorization(Factors):
     def unit_outputs(self, inputs: Tensor) -> Tensor:
         """What each unit contributes to each observation, (..., n, width)."""
         if not inputs.is_floating_point():
-            return self.U[..., inputs[:, 0], :] * self.V[..., inputs[:, 1], :]
+            return self.U[..., inputs[:, 0].long(), :] * self.V[..., inputs[:, 1].long(), :]
         return ((inputs @ self.V.unsqueeze(-3)) * self.U.unsqueeze(-3)).sum(-2)
 
     def outputs(self, inputs: Tensor, multipliers: Tensor | None = None) -> Tensor:
