@@ -1,4 +1,4 @@
-"""Answers have the precision and the device of what was given, whatever they were computed in."""
+"""Answers have the precision and the device of what was given, which stays as it is however it lies in memory."""
 
 import pytest
 import torch
@@ -9,6 +9,7 @@ from droptics import linalg, norms
 CALLS = {
     "allocate": lambda of: linalg.allocate(of(5).abs(), of(4).abs() + 1),
     "equalize_columns": lambda of: linalg.equalize_columns(of(6, 4), of(3, 4)),
+    "equalize_columns alone": lambda of: linalg.equalize_columns(of(6, 4)),
     "equalize_columns_": lambda of: linalg.equalize_columns_(of(6, 4)),
     "equalizer": lambda of: linalg.equalizer(of(4, 4)),
     "equalizer of a batch": lambda of: linalg.equalizer(of(2, 4, 4)),
@@ -34,6 +35,22 @@ def test_answers_are_of_the_kind_that_was_given(name, dtype):
     parts = found if isinstance(found, tuple) else (found,)
     assert [part.dtype for part in parts] == [dtype] * len(parts)
     assert all(part.device.type == "cpu" for part in parts)
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (1, 0)], ids=["by rows", "by columns"])
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - {"equalize_columns_"}))
+def test_what_was_given_stays_as_it_is(name, axes):
+    given = []
+
+    def of(*shape):
+        value = normal(*shape)
+        if value.ndim == 2:
+            value = value.permute(axes).contiguous().permute(axes)
+        given.append((value, value.clone()))
+        return value
+
+    CALLS[name](of)
+    assert all(torch.equal(value, before) for value, before in given)
 
 
 def test_every_public_routine_is_asked():

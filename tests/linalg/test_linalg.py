@@ -625,6 +625,15 @@ def test_powers_of_two_of_numbers_of_any_shape(dtype):
         assert torch.equal(torch.frexp(found).mantissa, torch.full_like(found, 0.5))
 
 
+@pytest.mark.parametrize("shape", [(BLOCK + 1, 3), (2, BLOCK + 1, 3), (2, 5, 3 * BLOCK + 7, 3), (4, 6, 70)], ids=str)
+def test_products_of_stacks_are_those_of_their_members(shape):
+    """Without derivatives they are computed by NumPy, the wider matrix on either side."""
+    left, right = normal(*shape), normal(*shape[:-1], 4, seed=1)
+    wanted = torch.einsum("...ni,...nj->...ij", left, right)
+    close(products(left, right), wanted, relative=1e-12, scale=float(shape[-2]))
+    close(products(right, left), wanted.mT, relative=1e-12, scale=float(shape[-2]))
+
+
 @pytest.mark.parametrize("count", [BLOCK, BLOCK + 1, 3 * BLOCK + 7])
 def test_products_of_many_examples_have_derivatives(count):
     """Blocks of rows and what is left of them, value and slope, against the product at once."""
