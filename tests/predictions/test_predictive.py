@@ -354,6 +354,8 @@ def test_factorization_reads_pairs_and_measurements():
     data = entries()
     expected = (factors.U[data.rows] * factors.V[data.columns]).square().sum(-1, keepdim=True) / 3
     close(found.variance.value, expected, 1e-13)
+    for kind in (torch.int32, torch.int16, torch.uint8):
+        close(predictive(factors, data.inputs.to(kind), Bernoulli(0.25, 4)).variance.value, expected, 1e-13)
     assert isinstance(data, Entries)
     assert isinstance(LINEAR["factorization/measurements"][1], Measurements)
 

@@ -25,6 +25,10 @@ def scaled_by_default(x, scale=1.0):
     return scale * x
 
 
+def scaled_by_keyword(x, *, scale=1.0):
+    return scale * x
+
+
 def counting(x):
     counting.calls = 1
     return x
@@ -172,6 +176,11 @@ def test_a_function_put_in_place_of_another_is_noticed(monkeypatch):
     found = structure(module)
     monkeypatch.setattr(scaled_by_default, "__defaults__", (2.0,))
     assert structure(module) != found
+    monkeypatch.setitem(globals(), "outer", scaled_by_keyword)
+    found = structure(module)
+    assert found is not None
+    monkeypatch.setattr(scaled_by_keyword, "__kwdefaults__", {"scale": 2.0})
+    assert structure(module) != found
     module = ByWrapper()
     found = structure(module)
     monkeypatch.setitem(globals(), "keeping", closed_over(2.0))
@@ -193,6 +202,12 @@ def forwards():
     def by_closure(self, x):
         return x + torch.rand(x.shape, generator=generator)
 
+    def by_default(self, x, scales=[1.0]):  # noqa: B006 - that is what is meant
+        return scales[0] * x
+
+    def by_keyword(self, x, *, scales=[1.0]):  # noqa: B006
+        return scales[0] * x
+
     def fresh(self, x):
         return x + torch.rand(x.shape, generator=torch.Generator())
 
@@ -200,6 +215,8 @@ def forwards():
         "import": importing,
         "text": by_text,
         "closure": by_closure,
+        "default": by_default,
+        "keyword": by_keyword,
         "fresh generator": fresh,
         "dictionary": lambda self, x: TABLE["scale"] * x,
         "class of others": lambda self, x: Tools.scale * x,
