@@ -1,5 +1,6 @@
 """Batches, outputs and findings of audits in the less common shapes, and files of the command line."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from droptics.audits import audit, criteria
 from droptics.audits.batches import Batch, batches, count_batches, run
-from droptics.audits.criteria import as_loss, guess_loss, mean_loss
+from droptics.audits.criteria import as_loss, fitted, guess_loss, mean_loss, parts
 from droptics.cli.files import read_arrays, read_model, read_sample, write_model
 from droptics.cli.modules import load_module, read_state
 from droptics.cli.tables import show
@@ -112,6 +113,17 @@ def test_several_inputs_are_several_arguments():
 def test_bad_data_is_named(data, message):
     with pytest.raises(ValueError, match=message):
         listed(data)
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 3), (4, 3, 5), (4, 3, 3, 3)], ids=str)
+@pytest.mark.parametrize("loss", [nn.functional.cross_entropy, nn.CrossEntropyLoss()], ids=["function", "module"])
+def test_torchs_cross_entropy_has_the_classes_second(loss, shape):
+    """Also where there are as many places as classes, so that the shapes do not say which is which."""
+    outputs, labels = normal(*shape), torch.arange(math.prod(shape) // 3).reshape(4, *shape[2:]) % 3
+    sums, weights = parts(fitted(as_loss(loss), outputs, labels), outputs, labels)
+    wanted = nn.functional.cross_entropy(outputs, labels, reduction="none").flatten(1)
+    close(sums, wanted.sum(1))
+    assert weights.tolist() == [wanted.shape[1]] * 4
 
 
 def test_losses_by_name_object_and_function():

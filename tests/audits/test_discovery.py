@@ -83,6 +83,21 @@ def test_rates_are_judged_by_the_number_of_examples():
     assert "DR302" in warned(seeded(Added(0.5, scale=False)).double(), 200)[1]
 
 
+class Spiked(Path):
+    """A path that makes a few of its survivors much larger than the others."""
+
+    def forward(self, x):
+        found = super().forward(x)
+        return torch.cat([found[:, :-1], 100 * found[:, -1:]], 1) if self.training else found
+
+
+def test_a_few_large_survivors_say_nothing_of_the_factor():
+    for scale in (True, False):
+        network = seeded(Added(0.5)).double()
+        network.path = Spiked(0.5, scale)
+        assert ("DR302" in warned(network, 200)[1]) is not scale
+
+
 class Fused(nn.Module):
     """The rate of an nn.Dropout goes into fused attention, in training mode only."""
 
