@@ -152,6 +152,13 @@ def test_a_score_that_is_not_finite_predicts_nothing(odd: float) -> None:
         assert beaten(outputs, torch.full((3,), label)).tolist() == [True, label < 0, label > 0]
 
 
+@pytest.mark.parametrize("odd", [0.0, -0.0, *ODD])
+def test_a_score_without_a_sign_is_mistaken_for_both_labels(odd: float) -> None:
+    outputs = torch.tensor([[odd], [2.0], [-2.0]])
+    for label in (-1.0, 1.0):
+        assert mistaken(outputs, torch.full((3,), label)).tolist() == [True, label < 0, label > 0]
+
+
 @pytest.mark.parametrize("odd", [math.inf, -math.inf, math.nan, 3e38])
 def test_outputs_that_are_not_finite_predict_nothing(odd: float) -> None:
     outputs = torch.tensor([[0.0, 1.0, 0.5], [odd, 1.0, 0.0], [3e38, 3e38, 0.0]])
