@@ -88,10 +88,13 @@ def rules(scale: float) -> list[Comparison]:
     source = normal(1, 200, 5)
     kept = (torch.rand(200, 5, generator=torch.Generator().manual_seed(1)) > 0.5).double()
     share = 1 - float(kept.mean())
+    once = torch.ones_like(source)
+    once[0] = 500.0  # the factor on most survivors counts, not that on a few
     own = [
         OwnMask("sound", 0.5, (source, source * kept * 2), False, False),
         OwnMask("rate", 0.2, (source, source * kept * 2), True, False),
-        OwnMask("bare", 0.5, (source, source * kept), False, False),
+        OwnMask("once", 0.5, (source, source * kept * 2 * once), False, False),
+        OwnMask("bare", 0.5, (source, source * kept * once), False, False),
         OwnMask("silent", None, (source, source * kept * 2), False, False),
         OwnMask("traced", 0.2, (source, source * kept), True, True),
         OwnMask("scripted", 0.2, None, False, True),

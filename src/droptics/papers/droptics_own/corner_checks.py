@@ -85,9 +85,9 @@ def _proximal(values: Tensor, strength: float, k: int) -> Tensor:
 def products_and_maps(scale: float) -> list[Comparison]:
     """Products in blocks, and optima of maps given as arrays, sparse matrices and operators."""
     found: list[Comparison] = []
-    for rows, left, right in ((5, 3, 4), (3000, 3, 300), (2100, 400, 5)):
-        a, b = normal(2, rows, left), normal(3, rows, right)
-        wanted = torch.from_numpy(np.einsum("ni,nj->ij", a.numpy(), b.numpy()))
+    for *stack, rows, left, right in ((5, 3, 4), (3000, 3, 300), (2100, 400, 5), (2, 700, 3, 4), (2, 3, 40, 70, 2)):
+        a, b = normal(2, *stack, rows, left), normal(3, *stack, rows, right)
+        wanted = torch.from_numpy(np.einsum("...ni,...nj->...ij", a.numpy(), b.numpy()))
         found.append(compare(products(a, b), "==", scale * wanted, f"product of {rows} rows"))
         free = a.clone().requires_grad_()
         found.append(compare(products(free, b).detach(), "==", wanted, f"with a derivative, {rows} rows"))

@@ -115,8 +115,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "seen-again",
-        "Triangles of many rows, modes, units, deep covariances, calls of attention, clipped ratings, heads without a "
-        "bias and tallies are by definition.",
+        "Triangles of many rows, equal columns of factors that stay as they are, modes, units, deep covariances, calls "
+        "of attention, clipped ratings, heads without a bias and tallies are by definition.",
         pair(third_checks.seen_again),
         (
             "optima.certify",

@@ -61,8 +61,9 @@ def linear_covariance(scale: float) -> list[Comparison]:
         found.append(compare(trace, "==", penalty(model, data, law), f"trace, {name}", precision=1e-12))
     factors, pairs = Factorization(normal(7, 5, 3), normal(8, 4, 3)), torch.tensor([[0, 0], [4, 3], [2, 1]])
     _, covariance = _listed(factors, pairs, Bernoulli(0.25, 3))
-    value = scale * predictive(factors, pairs, Bernoulli(0.25, 3)).covariance.value
-    found.append(compare(value, "==", covariance, "covariance, Factorization", precision=1e-12))
+    for kind in (torch.int64, torch.int32, torch.int16, torch.uint8):
+        value = scale * predictive(factors, pairs.to(kind), Bernoulli(0.25, 3)).covariance.value
+        found.append(compare(value, "==", covariance, f"covariance, Factorization, {kind}", precision=1e-12))
     normals = Gaussian(tensor([0.1, 0.5, 0.0, 0.9, 0.2, 0.3]), 6)
     noisy = predictive(two_layer, data.inputs, normals)
     units = torch.einsum("nj,kj->jnk", data.inputs @ two_layer.V, two_layer.U)

@@ -70,6 +70,8 @@ def _criteria(scale: float) -> list[Comparison]:
         found.append(compare(mean_loss(loss, outputs, labels), "==", scale * whole, f"mean, {name}"))
     outputs, targets, classes = normal(2, 6, 3), normal(3, 6, 3), torch.arange(6) % 3
     chances, bits = uniform(4, 6, 3), (uniform(5, 6, 3) > 0.5).double()
+    square, places = normal(7, 6, 3, 3), torch.arange(18).reshape(6, 3) % 3  # classes come second, as torch has them
+    rows = functional.cross_entropy(square, places, reduction="none").mean(1)
     kinds: tuple[tuple[str, Any, Tensor, Tensor, Tensor], ...] = (
         ("squared", "squared", outputs, targets, (outputs - targets).square().sum(1)),
         ("mse", nn.MSELoss(), outputs, targets, (outputs - targets).square().mean(1)),
@@ -116,6 +118,10 @@ def _criteria(scale: float) -> list[Comparison]:
             outputs,
             classes,
             functional.cross_entropy(outputs, classes, reduction="none"),
+        ),
+        *(
+            (f"as many places as classes, {name}", loss, square, places, rows)
+            for name, loss in (("function", functional.cross_entropy), ("module", nn.CrossEntropyLoss()))
         ),
         ("own", lambda a, b: (a - b).abs().sum(1), outputs, targets, (outputs - targets).abs().sum(1)),
         ("own matrix", lambda a, b: (a - b).abs(), outputs, targets, (outputs - targets).abs().mean(1)),

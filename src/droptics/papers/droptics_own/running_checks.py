@@ -232,4 +232,12 @@ def structures(scale: float) -> list[Comparison]:
     alike = structure(Coded("a")) == structure(Coded("a"))
     other = [structure(Coded("a")) == structure(one) for one in (Coded("b"), Given("a"), nn.Sequential(Coded("a")))]
     found.append(same((alike, other), (True, [False] * 3), "the same and others", scale))
+    defaults, before = Given.forward.__kwdefaults__, structure(Given("a"))
+    try:
+        for name, value, known in (("a number", (1.0, 3.0), True), ("a list", [1.0, 2.0], False)):
+            Given.forward.__kwdefaults__ = {"factors": value}
+            told = structure(Given("a"))
+            found.append(same((told is not None, told == before), (known, False), f"default: {name}", scale))
+    finally:
+        Given.forward.__kwdefaults__ = defaults
     return found

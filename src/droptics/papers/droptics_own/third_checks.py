@@ -25,6 +25,7 @@ from droptics.models.unfused import attention
 from droptics.models.watching import all_off, all_on, as_written, only, watched
 from droptics.optima import certify
 from droptics.papers.droptics_own.small_room_checks import linear_head
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import moments, normal, simplex, tensor
 from droptics.penalties import criterion
 from droptics.predictions.deep_linear import deep_covariance, deep_variance
@@ -45,6 +46,11 @@ def seen_again(scale: float) -> list[Comparison]:
     turned, companion = equalize_columns(factor, other)
     found.append(compare(turned.square().sum(0), "==", scale * factor.square().sum() / 3, "equal columns"))
     found.append(compare(turned @ companion.mT, "==", scale * factor @ other.mT, "companions turn with them"))
+    for name, lies in (("rows", normal(3, 4, 3)), ("columns", normal(3, 3, 4).mT)):
+        given = lies.clone(memory_format=torch.preserve_format)
+        alone = equalize_columns(given)[0]
+        found.append(compare(alone.square().sum(0), "==", scale * lies.square().sum() / 3, f"alone, by {name}"))
+        found.append(same(torch.equal(given, lies), True, f"given by {name} it stays as it is", scale))
     net = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5), nn.BatchNorm1d(2)).train()
     net[2].eval()
     with evaluating(net):
