@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from droptics import equalization
-from droptics.data import Moments
+from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.linalg import psd_root
 from droptics.masks import Bernoulli, Product
@@ -377,4 +377,12 @@ def rank_one(scale: float, uneven: float = 0.0) -> list[Comparison]:
                 cost = sum(lam**level * part for level, part in enumerate(pivot_sums(other, data.xx), start=1))
                 least = (math.prod(1 + lam / width for width in widths) - 1) * norm
                 found.append(compare(above, "==", cost / least - 1, f"imbalance of another, widths {widths}"))
+        # as many examples as features, and a rate of its own for each layer
+        examples, rates = Sample(normal(seed + 2, 4, 4), normal(seed + 3, 4, 3)), [0.35, 0.6, 0.1][: len(widths)]
+        masks = Product([Bernoulli(rate, width) for rate, width in zip(rates, widths, strict=True)])
+        nu = math.prod(1 + rate / (1 - rate) / width for rate, width in zip(rates, widths, strict=True)) - 1
+        norm = u.square().sum() * (examples.inputs @ v).square().mean()
+        value = penalty(DeepLinear(weights), examples, masks)
+        found.append(compare(value, "==", nu * norm, f"penalty on examples, widths {widths}"))
+        found.append(compare(effective_strength(widths, tensor(rates)), "==", nu, f"strength, widths {widths}"))
     return found

@@ -163,7 +163,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm9-equality",
         f"{SOURCE}, Theorem 9, last sentence",
-        "The least penalty of a map equals its envelope if and only if the network is equalized.",
+        "At a rate above zero the least penalty of a map equals its envelope if and only if the network is equalized.",
         check=lambda: [
             *optimum_checks.equalizable(),
             *optimum_checks.bound_attained(1.0),
@@ -171,8 +171,8 @@ CLAIMS: tuple[Claim, ...] = (
         ],
         control=partial(optimum_checks.bound_attained, 1.1),
         objects=("norms.nuclear", "penalties.effective_strength", "penalties.penalty"),
-        note="Which maps have such a network the text leaves open: for k >= 2 those of rank one alone. I_2 at widths "
-        "(2,2), lam = 1 costs 6, the envelope is 5.",
+        note="Without dropout both are zero for every network. Which maps have an equalized one the text leaves open: "
+        "for k >= 2 those of rank at most one. I_2 at widths (2,2), lam = 1 costs 6, the envelope is 5.",
     ),
     Claim(
         "thesis-lem9",
