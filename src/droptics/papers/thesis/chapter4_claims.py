@@ -69,6 +69,7 @@ CLAIMS: tuple[Claim, ...] = (
             *checks.completion_from_theorems(8.0),
             *checks.completion_terms(True, 8.0),
             *checks.completion_terms(False, 8.0),
+            *bound_checks.completion_of_ratings(8.0),
         ],
         control=partial(checks.completion_from_theorems, 7.9),
         vacuity=checks.completion_is_vacuous,
@@ -166,7 +167,7 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-thm12",
         f"{SOURCE}, Theorem 12",
         "R_S(F_alpha) <= 2 alpha ||X||_{C+} / (n sqrt beta), and R_n(F_alpha) <= 2 alpha sqrt(rank C/(beta n)).",
-        check=partial(relu_checks.rademacher_upper, 2.0),
+        check=lambda: [*relu_checks.rademacher_upper(2.0), *bound_checks.complexity_of_a_network("upper", 2.0)],
         control=partial(relu_checks.rademacher_upper, 0.8),
         objects=("bounds.rademacher", "bounds.measured_rademacher"),
         note="The proof drops alpha twice; in every case measured the factor 1/sqrt(beta) is not needed.",
@@ -187,9 +188,10 @@ CLAIMS: tuple[Claim, ...] = (
             *relu_checks.rademacher_of_class(0.5),
             *relu_checks.rademacher_lower(0.5),
             *relu_checks.linear_class_inside(2.0),
+            *bound_checks.complexity_of_a_network("lower", 0.5),
         ],
         control=partial(relu_checks.rademacher_of_class, 0.75),
-        objects=("bounds.measured_rademacher",),
+        objects=("bounds.measured_rademacher", "bounds.rademacher"),
         note="The thesis proves even widths and leaves c open; c = 1/2 is the Khintchine-Kahane constant over sqrt 2, "
         "and the regularizer the one without lam. c = 1/sqrt 2 is the most there could be: one point, seen twice. Odd "
         "widths: droptics-odd-widths.",
