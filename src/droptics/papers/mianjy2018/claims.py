@@ -118,8 +118,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-rem5.2",
         f"{SOURCE}, Remark 5.2",
-        "Z_1 = 1, Z_k = 2^((1-k)/2) [[Z,Z],[-Z,Z]] with Z = Z_{k-1} is a universal equalizer: U V Z_k has equal "
-        "columns for all U with right singular vectors V.",
+        "Z_1 = 1, Z_k = 2^((1-k)/2) [[Z,Z],[-Z,Z]] with Z = Z_{k-1} is a universal equalizer: orthogonal, and U V Z_k "
+        "has equal columns for all U with right singular vectors V.",
         "slip",
         check=partial(factor_checks.universal_equalizer, factor_checks.printed_universal),
         control=partial(factor_checks.universal_equalizer, partial(factor_checks.printed_universal, once=True)),

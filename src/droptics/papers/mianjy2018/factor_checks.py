@@ -118,8 +118,9 @@ def printed_universal(level: int, once: bool = False) -> Tensor:
 def universal_equalizer(matrix: Callable[[int], Tensor]) -> list[Comparison]:
     """Z of size 1, 2, 4, 8 is orthogonal, gives every diagonal matrix a constant diagonal and equalizes U V Z.
 
-    It is that of the recursion with one factor 2^-1/2 a level.
-    diag(Z^T D Z)_i = sum_j D_j z_ji^2 is the mean of D for every D exactly where all squares are one over the size.
+    It is that of the recursion with one factor 2^-1/2 a level. Another factor keeps columns and diagonals constant, and
+    the squares that they add up to show it.
+    diag(Z^T D Z)_i = sum_j D_j z_ji^2 is constant for every D exactly where all squares are equal.
     The weights U = W Sigma V^T have fewer, as many and more rows than columns.
     """
     found = []
@@ -129,13 +130,17 @@ def universal_equalizer(matrix: Callable[[int], Tensor]) -> list[Comparison]:
         D = normal(level, size)
         found.append(compare(Z, "==", printed_universal(level, once=True), f"the recursion, size {size}"))
         found.append(compare(Z @ Z.mT, "==", torch.eye(size, dtype=torch.float64), f"orthogonal, size {size}"))
-        found.append(compare(torch.diagonal(Z.mT @ torch.diag(D) @ Z), "==", D.mean(), f"diagonal, size {size}"))
-        found.append(compare(Z.square(), "==", 1 / size, f"every diagonal, size {size}"))
+        turned = torch.diagonal(Z.mT @ torch.diag(D) @ Z)
+        found.append(compare(turned, "==", turned.mean(), f"a constant diagonal, size {size}"))
+        found.append(compare(Z.square(), "==", Z[0, 0].square(), f"every diagonal, size {size}"))
+        found.append(compare(turned.sum(), "==", D.sum(), f"its trace, size {size}"))
         for rows in (2, size, size + 3):
             U = normal(level + rows, rows, size)
             V = torch.linalg.svd(U).Vh.mT
             label = f"columns of {rows} x {size} weights"
-            found.append(compare((U @ V @ Z).square().sum(0), "==", U.square().sum() / size, label))
+            columns = (U @ V @ Z).square().sum(0)
+            found.append(compare(columns, "==", columns.mean(), f"equal {label}"))
+            found.append(compare(columns.sum(), "==", U.square().sum(), f"energy of the {label}"))
     return found
 
 
