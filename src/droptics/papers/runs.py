@@ -27,26 +27,28 @@ from droptics.training.settings import EngineName
 
 def dropout_steps(scale: Callable[[float], float]) -> list[Comparison]:
     """Every step of `train` under dropout from one kept iterate to the next, with the masks it says it used."""
-    found = []
+    found, width, steps = [], 50, 20
     engines: tuple[EngineName, ...] = ("kernel", "torch")
     for engine, drop in itertools.product(engines, (0.4, 0.75)):
         x, y = normal(1, 3), normal(2, 4)
-        start = TwoLayerLinear(normal(3, 4, 5), normal(4, 3, 5))
+        start = TwoLayerLinear(normal(3, 4, width) / 5, normal(4, 3, width) / 5)
         run = train(
             start,
             Sample(x[None], y[None]),
-            Dropout(Bernoulli(drop, 5)),
-            steps=6,
+            Dropout(Bernoulli(drop, width)),
+            steps=steps,
             step_size=0.01,
             batch_size=1,
             convention="mianjy2018",
-            keep=range(7),
+            keep=range(steps + 1),
             engine=engine,
         )
         kept = torch.cat(
             [step.multipliers.reshape(1, -1) for step in run.iterates[:-1] if step.multipliers is not None]
         )
         found.append(compare(kept * (kept - 1 / (1 - drop)), "==", 0.0, "multipliers are 0 or 1/theta"))
+        off = 5 * (drop * (1 - drop) / kept.numel()) ** 0.5
+        found.append(compare((kept > 0).double().mean(), "==", 1 - drop, f"how often they are not 0, {engine}", off))
         for before, after in itertools.pairwise(run.iterates):
             assert isinstance(before.model, TwoLayerLinear)
             assert isinstance(after.model, TwoLayerLinear)
