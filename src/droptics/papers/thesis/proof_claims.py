@@ -182,7 +182,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-misprints",
         f"{SOURCE}, misprints",
-        "Lemma 8: i_{k+1} is not summed; chapter 3, third-order term: an exponent -k; Section 5.2: w_r is a row; "
+        "Proof of Theorem 6: U' Sigma_W V'^T where it has U' Sigma_W U'^T; Lemma 8: i_{k+1} is not summed; chapter 3, "
+        "third-order term: an exponent -k; Section 5.2: w_r is a row; "
         "(5.4), (5.11), Lemma 17: grad g_t(W_1), a minus sign, g_t^(t)(U); Section 6.2: the gradient of l_-; "
         "Theorem 20: M is d2 x d0, and what is said of it after Theorem 11 means Theorem 11; Lemma 14: "
         "|g_t| where g_t is used.",
