@@ -246,13 +246,12 @@ def rescaling(shear: float) -> list[Comparison]:
     return found
 
 
-def printed_eqz(U: Tensor, normalize: bool = True, count: Callable[[int], None] = lambda size: None) -> Tensor:
-    """Algorithm 2 as printed: one eigendecomposition per column; `count` hears the size of each."""
+def printed_eqz(U: Tensor, normalize: bool = True) -> Tensor:
+    """Algorithm 2 as printed: one eigendecomposition per column."""
     width = U.shape[1]
     gram, Q = U.mT @ U, torch.eye(width, dtype=torch.float64)
     for i in range(width):
         size = width - i
-        count(size)
         vectors = torch.linalg.eigh(gram).eigenvectors
         w = vectors.sum(1, keepdim=True) / (math.sqrt(size) if normalize else 1.0)
         step = torch.linalg.qr(torch.cat([w, torch.eye(size, dtype=torch.float64)], 1)).Q[:, :size]

@@ -199,36 +199,46 @@ def adaptive_rate(scaled: bool) -> list[Comparison]:
     return found
 
 
-class _Products(TorchFunctionMode):
-    """How many numbers products of matrices multiply."""
+class _Costs(TorchFunctionMode):
+    """How many numbers products of matrices multiply, and the sizes of decompositions."""
 
-    total = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.products, self.eigen, self.bases = 0, list[int](), list[int]()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.__name__ in ("matmul", "__matmul__"):
-            self.total += args[0].numel() * args[1].shape[1]
+        if func.__name__ in ("matmul", "__matmul__", "mm"):
+            self.products += args[0].numel() * args[1].shape[1]
+        if func.__name__ == "linalg_eigh":
+            self.eigen.append(len(args[0]))
+        if func.__name__ == "linalg_qr":
+            self.bases.append(len(args[0]))
         return func(*args, **(kwargs or {}))
 
 
 def eigendecomposition_cost(order: int) -> list[Comparison]:
-    """Cubes of the sizes of all eigendecompositions of Algorithm 2, between r^order / 4 and r^order.
+    """Cubes of the sizes of all eigendecompositions of Algorithm 2, between r^order / 4 and r^order; bases likewise.
 
-    Products of matrices are counted, too: d r^2 numbers multiplied for the Gram matrix, 3 r^order for all others.
+    Products of matrices are counted, too: 3 d r^2 numbers multiplied for the Gram matrix and for both factors times Q,
+    in Algorithm 3, 3 r^order for all others.
     """
     found = []
     for width in (4, 8, 16, 32):
-        sizes: list[int] = []
-        products = []
+        seen = []
         for rows in (3, 50):
-            U = normal(width, rows, width)
-            with _Products() as counted:
-                printed_eqz(U, count=sizes.append if rows == 3 else lambda size: None)
-            products.append(counted.total)
-        found.append(compare(products[1] - products[0], "==", 47 * width**2, f"the Gram matrix, r={width}"))
-        found.append(compare(products[0], "<=", 3 * width**2 + 3 * width**order, f"products, r={width}"))
-        cost = sum(size**3 for size in sizes)
+            U, V = normal(width, rows, width), normal(width + 1, rows, width)
+            with _Costs() as counted:
+                Q = printed_eqz(U)
+                _ = U @ Q, V @ Q
+            seen.append(counted)
+        few, many = seen
+        found.append(compare(many.products - few.products, "==", 3 * 47 * width**2, f"with d, r={width}"))
+        found.append(compare(few.products, "<=", 9 * width**2 + 3 * width**order, f"products, r={width}"))
+        found.append(compare([len(few.eigen), len(many.eigen)], "==", width, f"eigendecompositions, r={width}"))
+        cost = sum(size**3 for size in many.eigen)
         found.append(compare(cost, ">=", width**order / 4, f"from below, r={width}"))
-        found.append(compare(cost, "<=", width**order, f"from above, r={width}"))
+        for sizes in (few.eigen, many.eigen, many.bases):
+            found.append(compare(sum(size**3 for size in sizes), "<=", width**order, f"from above, r={width}"))
     return found
 
 

@@ -80,8 +80,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Algorithm 3 costs O(d^2 r + d r^2 + r^4) where an SVD of rank r costs O(d^2 r).",
         check=partial(proof_checks.eigendecomposition_cost, 4),
         control=partial(proof_checks.eigendecomposition_cost, 3),
-        note="Counted are the products of Algorithm 2, d r^2 for its Gram matrix, and the cubes of the sizes of its "
-        "eigendecompositions, the r^4. Plane rotations bring it to O(d^2 r).",
+        note="Counted are products, d r^2 for the Gram matrix and for each factor times Q, and the cubes of the sizes "
+        "of eigendecompositions and of bases, the r^4. Plane rotations bring it to O(d^2 r).",
     ),
     Claim(
         "mianjy2018-sec6",

@@ -64,8 +64,8 @@ MEANT = {"lem21-proof": "lem21", "lem4-proof": "lem4", "lem5-proof": "lem5"}
 NOTES = {
     "def2": "Stronger than the earlier definition: every product must equal ||UV^T||_*/r, not only one another.",
     "thm2": "With dropout: at lam = 0, the left panel of Figure 2-1, optima need not be.",
-    "rem4": "Counted are the products of Algorithm 2, d r^2 for its Gram matrix, and the cubes of the sizes of the "
-    "eigendecompositions, which sum to at most r^4.",
+    "rem4": "Counted are products, d r^2 for the Gram matrix and for each factor times Q, and the cubes of the sizes "
+    "of eigendecompositions and of bases, which sum to at most r^4.",
     "lem3": "M is symmetric and positive semi-definite there, as for Theorem 3, and must be (M = diag(1,-1), U = 0); "
     "for every symmetric M UU^T <= PMP with P the projector on range U.",
 }
