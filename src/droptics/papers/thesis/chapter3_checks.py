@@ -339,6 +339,11 @@ def layer_bounds(share: float) -> list[Comparison]:
             found.append(compare(term, relation, share * lam**level * e * norm, f"R_{level}, sizes {sizes}"))
         nu = float(effective_strength(widths, drop))
         found.append(compare(float(terms.sum()), relation, share * nu * norm, "total"))
+        # as many examples as features, of the same second moment
+        inputs = sizes[0] ** 0.5 * psd_root(data.xx)
+        examples = Sample(inputs, torch.zeros(sizes[0], sizes[-1]).double())
+        added = penalty(DeepLinear(weights), examples, law(weights, drop))
+        found.append(compare(added, relation, share * nu * norm, "total on examples"))
     return found
 
 
