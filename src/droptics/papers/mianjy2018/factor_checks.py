@@ -116,7 +116,7 @@ def printed_universal(level: int, once: bool = False) -> Tensor:
 
 
 def universal_equalizer(matrix: Callable[[int], Tensor]) -> list[Comparison]:
-    """Z of size 1, 2, 4, 8 is orthogonal, gives every diagonal matrix a constant diagonal and equalizes U V Z.
+    """Z of size 1, 2, 4, 8, 16 is orthogonal, gives every diagonal matrix a constant diagonal and equalizes U V Z.
 
     It is that of the recursion with one factor 2^-1/2 a level. Another factor keeps columns and diagonals constant, and
     the squares that they add up to show it.
@@ -124,7 +124,7 @@ def universal_equalizer(matrix: Callable[[int], Tensor]) -> list[Comparison]:
     The weights U = W Sigma V^T have fewer, as many and more rows than columns.
     """
     found = []
-    for level in (1, 2, 3, 4):
+    for level in (1, 2, 3, 4, 5):
         Z = matrix(level)
         size = len(Z)
         D = normal(level, size)
