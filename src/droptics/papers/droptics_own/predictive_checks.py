@@ -51,6 +51,8 @@ def linear_covariance(scale: float) -> list[Comparison]:
         found.append(
             compare(scale * moments.covariance.value, "==", covariance, f"covariance, {name}", precision=1e-12)
         )
+        variance = scale * torch.diagonal(covariance, dim1=1, dim2=2)
+        found.append(compare(moments.variance.value, "==", variance, f"variance, {name}", precision=1e-12))
         none, one = torch.zeros(model.units).double(), torch.eye(model.units).double()
         clean = model.outputs(data.inputs, none + 1)
         found.append(compare(mean, "==", clean, f"f(x; 1), {name}", precision=1e-12))
@@ -88,11 +90,16 @@ def _deployed(scale: float) -> list[Comparison]:
     clean = inputs @ weights.mT + torch.cat([head.bias.detach(), tensor([float(fitted.intercept_)])])
     with torch.no_grad():
         mean, shown = VarianceHead(head, drop)(inputs)
+    rates = tensor([0.1, 0.0, 0.6, 0.4])
+    with torch.no_grad():
+        full = VarianceHead(head, rates, full=True)(inputs)[1]
+    listed = _listed(TwoLayerLinear(weights[:-1], torch.eye(INPUTS).double()), inputs, Bernoulli(rates, INPUTS))[1]
     center, told = (torch.from_numpy(part) for part in fitted.predict(inputs.numpy(), return_std=True))
     return [
         compare(mean, "==", scale * clean[:, :-1], "mean, VarianceHead", precision=1e-12),
         compare(center, "==", scale * clean[:, -1], "mean, DropoutRidge", precision=1e-12),
         compare(scale * shown, "==", variance[:, :-1], "variance, VarianceHead", precision=1e-12),
+        compare(scale * full, "==", listed, "covariance, VarianceHead", precision=1e-12),
         compare(scale * told.square(), "==", variance[:, -1], "squared deviation, DropoutRidge", precision=1e-10),
     ]
 
@@ -116,6 +123,8 @@ def deep_covariance(scale: float) -> list[Comparison]:
         stated = scale * _injected(weights, inputs, laws, masked)
         found.append(compare(told.mean.value, "==", mean, f"mean, {name}", precision=1e-12))
         found.append(compare(told.covariance.value, "==", scale * covariance, f"covariance, {name}", precision=1e-12))
+        variance = scale * torch.diagonal(covariance, dim1=1, dim2=2)
+        found.append(compare(told.variance.value, "==", variance, f"variance, {name}", precision=1e-12))
         found.append(compare(stated, "==", covariance, f"E + Cbar o (E + h h^T), {name}", precision=1e-12))
         if all(isinstance(law, Bernoulli) for law in laws):
             variances = scale * _injected_variances(weights, inputs, laws, masked)
