@@ -206,19 +206,19 @@ class Within(nn.Module):
             hidden = self.layer(*[inputs] * (3 if self.kind == "heads" else 1))[0]
         return self.head(hidden[:, -1]).tanh()
 
-    def masked(self, inputs: Tensor, mask: Tensor) -> Tensor:
-        """Outputs with given multipliers of the first layer's outputs, or of the weights of attention."""
-        mask = mask.reshape(2, 2)
+    def masked(self, inputs: Tensor, masks: Tensor) -> Tensor:
+        """Outputs with multipliers of the first layer's outputs, or of the weights of attention, mask by mask."""
+        masks = masks.reshape(-1, 1, 2, 2)
         if self.kind in ("attention", "heads"):
             q, k, v = inputs, inputs, inputs
             if self.kind == "heads":
                 q, k, v = functional.linear(inputs, self.layer.in_proj_weight, self.layer.in_proj_bias).chunk(3, -1)
-            hidden = torch.softmax(q @ k.mT / 2**0.5, -1) * mask @ v
+            hidden = torch.softmax(q @ k.mT / 2**0.5, -1) * masks @ v
             hidden = self.layer.out_proj(hidden) if self.kind == "heads" else hidden
         else:
             first, second = (self._alone(number) for number in range(2))
-            hidden = second(first(inputs)[0] * mask)[0]
-        return self.head(hidden[:, -1]).tanh()
+            hidden = torch.stack([second(first(inputs)[0] * mask)[0] for mask in masks])
+        return self.head(hidden[..., -1, :]).tanh()
 
     def _alone(self, number: int) -> nn.Module:
         """One layer of the stack."""
@@ -240,7 +240,7 @@ def _layers(scale: float) -> list[Comparison]:
         ("attention", "attention_dropout"),
     ):
         module, inputs = Within(kind), normal(7, 3, 2, 2)
-        outputs = torch.stack([module.masked(inputs, mask / 0.7) for mask in kept])
+        outputs = module.masked(inputs, kept / 0.7)
         mean = torch.tensordot(chances, outputs, 1)
         variance = torch.tensordot(chances, (outputs - mean).square(), 1)
         told = predictive(module, inputs)
