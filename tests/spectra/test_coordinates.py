@@ -7,7 +7,7 @@ import torch
 from cases import normal
 from compare import close
 
-from droptics.data import Moments, Sample
+from droptics.data import Measurements, Moments, Sample
 from droptics.linalg.scales import least_singular
 from droptics.masks import Bernoulli
 from droptics.models import TwoLayerLinear
@@ -101,3 +101,15 @@ def test_four_times_as_many_rows_are_one_factorization_more():
     target, roots = normal(2, 5), torch.ones(5, dtype=torch.float64)
     one, three = (_qr_slack(target, 0.0, roots, count, 0.0) for count in (5, 16 * 5))
     assert three == pytest.approx(3 * one, rel=1e-12, abs=0)
+
+
+def test_slack_holds_what_a_design_is_off_by():
+    """Values along a direction that is longer than the others by far more than sums round, and no noise beside them."""
+    design = torch.linalg.qr(normal(20, 6)).Q
+    design[:, 0] *= 1 + 2e-14
+    matrices = design.reshape(20, 3, 2)
+    values = matrices[:, 0, 0]
+    white = whiten(Measurements(matrices, values))
+    energy = sum(Fraction(float(value)) ** 2 for value in values) / 20
+    error = float(abs(Fraction(white.constant) + Fraction(float(white.target.square().sum())) - energy))
+    assert 1e-14 * float(energy) < error <= white.slack
