@@ -12,6 +12,8 @@ from torch import nn
 from typing_extensions import TypeAliasType
 
 from droptics.annotations import described
+from droptics.answers import checked
+from droptics.arguments import Count, Positive
 from droptics.bounds import hoeffding
 from droptics.checks import as_drop, as_float_tensor, check_finite, check_positive, check_probability, check_same_kind
 from droptics.data import Entries, Measurements, Moments, Sample
@@ -253,3 +255,20 @@ def test_an_alias_of_arrays_that_is_a_type_of_its_own_asks_for_an_array():
         assert check.text == "an array"
         assert check.accepts(np.zeros(2))
         assert not check.accepts([0.0])
+
+
+def test_a_sound_call_says_nothing_of_other_values_of_its_types():
+    """What a call was checked for is remembered by types: only where every value of them is sound."""
+
+    @checked
+    def area(width: Count, height: Positive) -> float:
+        return width * height
+
+    for _ in range(2):
+        assert area(2, 3.0) == 6.0
+        with pytest.raises(ValueError, match="height must be"):
+            area(2, -3.0)
+        with pytest.raises(ValueError, match="width must be"):
+            area(0, 3.0)
+        with pytest.raises(ValueError, match="height must be"):
+            area(2, height=float("nan"))
