@@ -69,6 +69,8 @@ def test_networks_end_with_the_reduced_layer(make, channels, size):
     assert last.units == 80
     assert last.features(images).shape == (2, 80)
     assert (last.features(images) < 0).any()  # the reduced layer is not rectified
+    assert net.head.bias is None
+    torch.testing.assert_close(net(images), last.features(images) @ net.head.weight.mT)
     again = make(channels=channels, outputs=10, width=80, base=4, seed=3)
     assert torch.equal(net(images), again(images))
     other = make(channels=channels, outputs=10, width=80, base=4, seed=4)
