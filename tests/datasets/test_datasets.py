@@ -467,6 +467,14 @@ def test_records_that_say_two_things_are_refused(tmp_path, record, message, endi
         joined(path)
 
 
+@pytest.mark.parametrize("bad", ["[1, 2]", "[1, null, 3]", '[1, 2, "x"]', f"[1, 2, 1{'0' * 400}]"])
+def test_a_line_at_fault_is_named_with_empty_lines_counted(tmp_path, bad):
+    path = tmp_path / "r.jsonl"
+    path.write_text(f"[1, 2, 3]\n\n[4, 5, 6]\n\n{bad}\n")
+    with pytest.raises(ValueError, match=r"r\.jsonl, line 5: "):
+        joined(path)
+
+
 PARQUET_COLUMNS = {
     "nested user": ("user", [{"id": 1}, {"id": 2}], "user is a column of struct<"),
     "list of items": ("item", [[1], [2]], "item is a column of list<"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -16,7 +17,10 @@ LINE = 1 << 20
 
 
 def json_records(path: Path, columns: Sequence[str | int] | None, size: int) -> Iterator[tuple[int, list[list[Any]]]]:
-    """User, item and rating of each record, `size` bytes at a time, with the number of the first one."""
+    """User, item and rating of each record, `size` bytes at a time, with the number of the first one (JSONL: its line).
+
+    Each is checked here, where its number is known: empty lines are none of the records.
+    """
     lines = path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
     records = _lines(path) if lines else _whole(path)
     first = next(records, None)
@@ -26,17 +30,27 @@ def json_records(path: Path, columns: Sequence[str | int] | None, size: int) -> 
     picked = positions(names, columns, path, len(first[1]) if isinstance(first[1], (dict, list)) else 0)
     keys = [names[place] for place in picked] if names is not None else list(picked)
     stream = chain([first], records)
+    what = f"{path}, {'line' if lines else 'record'}"
     while part := list(islice(stream, max(1, size // 64))):
-        yield part[0][0], [_fields(entry, keys, number, path) for number, entry in part]
+        yield part[0][0], [_fields(entry, keys, f"{what} {number}") for number, entry in part]
 
 
-def _fields(entry: Any, keys: Sequence[Any], number: int, path: Path) -> list[Any]:
+def _fields(entry: Any, keys: Sequence[Any], where: str) -> list[Any]:
     try:
         if isinstance(entry, dict) != isinstance(keys[0], str) or not isinstance(entry, (dict, list)):
             raise LookupError
-        return [entry[key] for key in keys]
+        user, item, rating = (entry[key] for key in keys)
     except LookupError:
-        raise ValueError(f"{path}, record {number}: no user, item and rating in {str(entry)[:80]!r}") from None
+        raise ValueError(f"{where}: no user, item and rating in {str(entry)[:80]!r}") from None
+    if not all(type(name) in (int, str) and name != "" for name in (user, item)):
+        raise ValueError(f"{where}: ids must be whole numbers or text, got {user!r}, {item!r}")
+    try:
+        finite = type(rating) in (int, float) and math.isfinite(rating)
+    except OverflowError:  # a whole number beyond all floats
+        finite = False
+    if not finite:
+        raise ValueError(f"{where}: rating {repr(rating)[:80]} is not a finite number")
+    return [user, item, rating]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 import os
 import re
 import warnings
@@ -253,11 +252,6 @@ def as_ids(names: Sequence[str] | Array) -> Array:
 def _json_chunks(path: Path, columns: Sequence[str | int] | None, size: int) -> Iterator[Chunk]:
     for line, records in json_records(path, columns, size):
         users, items, ratings = zip(*records, strict=True)
-        for number, (user, item, rating) in enumerate(records, line):
-            if not all(type(name) in (int, str) and name != "" for name in (user, item)):
-                raise ValueError(f"{path}, record {number}: ids must be whole numbers or text, got {user!r}, {item!r}")
-            if type(rating) not in (int, float) or not math.isfinite(rating):
-                raise ValueError(f"{path}, record {number}: rating {rating!r} is not a finite number")
         names = [as_ids(kept_names(list(map(str, ids)), path)) for ids in (users, items)]
         yield Chunk(names[0], names[1], np.array(ratings, np.float64), line)
 

@@ -25,8 +25,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "read-documents",
-        "Ratings as JSON objects, triples, columns or lines are read as they were written, the record at fault is "
-        "named.",
+        "Ratings as JSON objects, triples, columns or lines are read as they were written, whole numbers alike with "
+        "quotes and without; a record at fault is named, by its number or line, its id or what it holds.",
         pair(table_checks.read_documents),
         ("datasets.read_chunks",),
         READ,

@@ -134,9 +134,13 @@ def read_documents(scale: float) -> list[Comparison]:
             ('[[1, 2, 3], [1, "", 3]]', "record 2: ids must be"),
             ('[[1, 2, "3"]]', "record 1: rating '3' is not a finite"),
             ("[[1, 2, NaN]]", "is not a finite number"),
+            (f"[[1, 2, 3], [1, 2, 1{'0' * 400}]]", "record 2: rating 1000"),
             ("[[1, 2, 3]", "is not JSON"),
         ):
             found.append(refuses(lambda text=text: _read(_kept(folder / "bad.json", text)), words))
+        for bad in ("[1, 2]", "[1, null, 3]", '[1, 2, "x"]', "[1, 2"):  # named by its line, empty ones counted
+            lines = f"[1, 2, 3]\n\n[4, 5, 6]\n\n{bad}\n"
+            found.append(refuses(lambda lines=lines: _read(_kept(folder / "bad.jsonl", lines), 128), "line 5"))
         long = json.dumps([1, 2, 3]) + "\n" + " " * (1 << 20) + "[1, 2, 3]\n"
         found.append(refuses(lambda: _read(_kept(folder / "bad.jsonl", long)), "line 2: longer than"))
     return found
