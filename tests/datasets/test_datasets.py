@@ -336,6 +336,14 @@ def test_ids_that_are_not_plain_numbers_stay_text(tmp_path, mark, odd):
     assert [str(item) for _, item, _ in joined(path)] == [odd, "7"]
 
 
+@pytest.mark.parametrize("first", ["\uff21", "\ufb01", "\ufec0"])
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+def test_a_first_letter_that_begins_as_a_byte_order_mark_does_is_kept(tmp_path, start, first):
+    path = tmp_path / "ratings.csv"
+    path.write_bytes(f"{start}{first},1,2\nb,3,4\n".encode())
+    assert next(iter(read_chunks(path))).users.tolist() == [first, "b"]
+
+
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["::", "\t", ",", " "])
 def test_ids_that_are_not_plain_numbers_stay_text_in_the_last_column(tmp_path, mark, newline):

@@ -83,13 +83,13 @@ def _text_chunks(path: Path, columns: Sequence[str | int] | None, size: int) -> 
         head, line = _first_line(stream, path)
         if b"\r" in head.rstrip(b"\r\n"):
             raise ValueError(f"{path}, line {line}: its lines end in \\r alone; save it with \\n or \\r\\n")
-        text = _decode(head, path, line).lstrip("\ufeff").rstrip("\r\n")
+        text = _decode(head, path, line).removeprefix("\ufeff").rstrip("\r\n")
         separator = next((mark for mark in _SEPARATORS if mark in text), ",")
         fields = _split(text, separator, f"{path}, line {line}")
         header = _is_header(fields, columns)
         picked = positions(fields if header else None, columns, path, len(fields))
         line += header
-        rest, found = (b"" if header else head.lstrip(b"\xef\xbb\xbf")), 0
+        rest, found = (b"" if header else head.removeprefix(b"\xef\xbb\xbf")), 0
         while block := rest + stream.read(size):
             cut = len(block) if len(block) - len(rest) < size else block.rfind(b"\n") + 1
             rest, block = block[cut:], block[:cut]

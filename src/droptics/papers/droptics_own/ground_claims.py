@@ -17,8 +17,9 @@ TOY = "On a work of four statements and one figure."
 CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "read-tables",
-        "Delimited ratings with every separator, header, order of columns and line end are read as they were written, "
-        "in pieces of every size, and the line at fault is named.",
+        "Ratings delimited by ::, tab, comma, semicolon or blank, the first of these that their first line holds, with "
+        "lines that end in \\n or \\r\\n, with or without a header, in every order of columns are read as they were "
+        "written but for quotes and blanks around fields, in pieces of every size, and the line at fault is named.",
         pair(table_checks.read_tables),
         ("datasets.read_chunks",),
         READ,

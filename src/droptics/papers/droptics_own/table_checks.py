@@ -76,6 +76,9 @@ def read_tables(scale: float) -> list[Comparison]:
         plain = _kept(folder / "plain.csv", "1,1e2,3\n1,20,4\n1,9007199254740993,1\n")
         found.append(same(list(_read(plain)[1]), ["1e2", "20", "9007199254740993"], "ids are kept as written", scale))
         found.append(same(_read(_kept(plain, "1,9007199254740993,1"))[1][0], 9007199254740993, "long ids", scale))
+        for first in ("\uff21", "\ufec0", "\ufeff\uff21"):  # in UTF-8 they begin as a byte order mark does
+            told = _read(_kept(plain, f"{first},1,2\nb,3,4"))[0][0]
+            found.append(same(told, first.removeprefix("\ufeff"), f"first letter {first!a}", scale))
         for text, words in (
             ("", "is empty"),
             ("user,item,rating\n", "only a header"),
