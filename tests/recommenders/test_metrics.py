@@ -51,6 +51,16 @@ def test_metrics_are_their_definitions(ties):
         assert found.coverage[k] == len(tops) / 40
 
 
+@pytest.mark.parametrize("kind", ["bool", "uint8", "uint64", "int8", "float16"])
+def test_scores_of_every_type_rank_alike(kind):
+    scores = np.array([[0, 1, 0, 1], [1, 0, 1, 1]])
+    relevant = np.array([[1, 0, 0, 1], [0, 1, 0, 1]])
+    wanted = ranking(scores.astype(float), None, relevant, at=[1, 2]).users
+    found = ranking(scores.astype(kind), None, relevant, at=[1, 2]).users
+    assert {name: list(values) for name, values in found.items()} == {name: list(v) for name, v in wanted.items()}
+    assert list(found["mrr"]) == [1 / 2, 1 / 3]
+
+
 def test_a_perfect_ranking_and_a_paired_difference():
     rng = np.random.default_rng(1)
     relevant = rng.random((30, 20)) < 0.2

@@ -113,7 +113,7 @@ def ranking(scores: Any, seen: Any, relevant: Any, at: Sequence[Count] = (20, 50
     for user in range(len(table)):
         found = hidden.indices[hidden.indptr[user] : hidden.indptr[user + 1]]
         out = known.indices[known.indptr[user] : known.indptr[user + 1]]
-        order = np.argsort(-table[user], kind="stable")
+        order = items - 1 - np.argsort(table[user, ::-1], kind="stable")[::-1]  # unsigned numbers have no minus
         allowed = np.ones(items, bool)
         allowed[out] = False
         order = order[allowed[order]]

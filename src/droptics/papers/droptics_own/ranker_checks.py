@@ -349,6 +349,9 @@ def blends(scale: float) -> list[Comparison]:
             names.setdefault(f"hit@{k}", []).append(float(len(top) > 0))
     for name, wanted_values in names.items():
         found.append(compare(judged.users[name], "==", wanted_values, name))
+    for kind in (np.uint8, np.float32):
+        again = ranking(scores.astype(kind), seen, relevant, at=[1, 3]).users
+        found += [compare(again[name], "==", judged.users[name], f"{name} of {kind.__name__}") for name in names]
     error = np.std(names["ndcg@3"], ddof=1) / 3**0.5
     found.append(compare(judged.ndcg[3].error, "==", error, "its standard error"))
     found.append(compare(judged.recall[1].value, "==", np.mean(names["recall@1"]), "mean recall"))
