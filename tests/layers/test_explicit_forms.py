@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from droptics.data import Sample
 from droptics.layers import ExplicitDropout, explicit_consistency, explicit_penalty
+from droptics.layers.weights import head_weights
 from droptics.losses import CrossEntropy, Logistic, Squared
 from droptics.masks import Bernoulli
 from droptics.models import LastLayer
@@ -240,6 +241,17 @@ def test_a_lora_head_may_fall_whole_merged_or_not() -> None:
     layer.merged = True
     explicit(features)
     close(explicit.penalties, before, 1e-12)
+
+
+def test_offsets_of_lora_adapters_belong_to_the_outputs() -> None:
+    layer = Lora(DROP).eval()
+    layer.lora_A["default"].bias, layer.lora_B["default"].bias = nn.Parameter(normal(2)), nn.Parameter(normal(3))
+    features = normal(4, FEATURES)
+    known = head_weights(layer, "default")
+    close(functional.linear(features, known.whole, known.bias), layer(features), 1e-13)
+    layer.base_layer = nn.Linear(FEATURES, 3, bias=False).double()
+    known = head_weights(layer)
+    close(functional.linear(features, known.whole, known.bias), layer(features), 1e-13)
 
 
 def test_check_says_how_good_each_form_is() -> None:

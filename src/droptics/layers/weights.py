@@ -35,16 +35,23 @@ def head_weights(head: Any, branch: str | None = None) -> HeadWeights:
     if type(head) is nn.Linear and branch is None:
         return HeadWeights(whole := head.weight, whole, head.bias)
     base = getattr(head, "base_layer", head)
-    whole, added = base.weight, None
+    whole, added, bias = base.weight, None, base.bias
     if base is not head:
         merged = bool(getattr(head, "merged", False))
         for adapter in head.active_adapters:
             if adapter not in head.lora_A:
                 continue
-            change = head.scaling[adapter] * (head.lora_B[adapter].weight @ head.lora_A[adapter].weight)
-            # merged weights hold the change already
-            whole = whole if merged else whole + change
+            if adapter in getattr(head, "lora_magnitude_vector", ()):
+                raise ValueError(f"head must have plain LoRA adapters, {adapter!r} has DoRA's magnitudes, too")
+            first, last, scale = head.lora_A[adapter], head.lora_B[adapter], head.scaling[adapter]
+            change = scale * (last.weight @ first.weight)
             added = change if adapter == branch else added
+            if merged:  # the base holds the change already
+                continue
+            whole = whole + change
+            for offset in (last.bias, None if first.bias is None else last.weight @ first.bias):
+                if offset is not None:
+                    bias = scale * offset + (0 if bias is None else bias)
     if branch is not None and added is None:
         raise ValueError(f"head must have {branch!r} among its active adapters, its dropout runs in no other case")
-    return HeadWeights(whole, whole if added is None else added, base.bias)
+    return HeadWeights(whole, whole if added is None else added, bias)
