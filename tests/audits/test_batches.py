@@ -126,6 +126,15 @@ def test_torchs_cross_entropy_has_the_classes_second(loss, shape):
     assert weights.tolist() == [wanted.shape[1]] * 4
 
 
+@pytest.mark.parametrize(
+    "loss", [nn.functional.cross_entropy, nn.CrossEntropyLoss(label_smoothing=0.1)], ids=["function", "module"]
+)
+@pytest.mark.parametrize("shape", [(4, 3), (4, 3, 3), (4, 3, 2, 2)], ids=str)
+def test_probabilities_as_targets_are_one_label_a_place(loss, shape):
+    outputs, targets = normal(*shape), normal(*shape).softmax(1)
+    close(mean_loss(fitted(as_loss(loss), outputs, targets), outputs, targets), loss(outputs, targets))
+
+
 def test_losses_by_name_object_and_function():
     assert isinstance(as_loss("logistic"), Logistic)
     own = as_loss(nn.functional.mse_loss)

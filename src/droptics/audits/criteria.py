@@ -36,7 +36,7 @@ class MeanSquared(Loss):
 
 @dataclass(frozen=True)
 class Labels(Loss):
-    """Cross-entropy of many labels per example (tokens, pixels); labels of -100 do not count.
+    """Cross-entropy of many labels per example (tokens, pixels), or of probabilities; labels of -100 do not count.
 
     Attributes:
         axis: Where the classes are in the outputs, 1 or -1.
@@ -64,8 +64,10 @@ class Labels(Loss):
         return losses.reshape(len(targets), -1)
 
     def counted(self, targets: Tensor) -> Tensor:
-        """How many labels of every example count."""
+        """How many labels of every example count; the probabilities of all classes are one."""
         kept = targets[:, 1:] if self.shift else targets
+        if kept.is_floating_point():
+            return torch.full((len(kept),), kept[:, 0].numel() // len(kept), device=kept.device)
         return (kept != IGNORED).reshape(len(kept), -1).sum(1)
 
 

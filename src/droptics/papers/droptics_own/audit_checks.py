@@ -277,6 +277,7 @@ def audited_paths(scale: float) -> list[Comparison]:
         (nn.MSELoss(), normal(8, 20, 3)),
         (nn.SmoothL1Loss(beta=0.5), normal(9, 20, 3)),
         (nn.CrossEntropyLoss(), labels),
+        (nn.CrossEntropyLoss(), normal(10, 20, 3).softmax(1)),
         (nn.MultiMarginLoss(p=2), labels),  # one number for a batch: drawn
     )
     for seed, (loss, targets) in enumerate(losses):
