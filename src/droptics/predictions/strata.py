@@ -107,7 +107,7 @@ def allocate(chances: list[float], samples: int, evenly: float) -> Strata:
 
 
 def draw_counted(drop: Tensor, strata: Strata, generator: torch.Generator) -> Tensor:
-    """Kept units (masks, units) of a site whose strata are none, one, and more drops; zeros and ones."""
+    """Kept units (masks, units) of a site with strata of none (possible in float64), one, more drops; 0 and 1."""
     count, fallen = len(drop), torch.zeros(sum(strata.sizes), len(drop), dtype=torch.float64)
     if len(strata.sizes) == 1:
         return 1 - fallen

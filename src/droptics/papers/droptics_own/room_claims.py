@@ -56,12 +56,13 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "audited-paths",
-        "Blocks that are left out with one coin an example: what each adds to a loss that has a number for every "
-        "example, alone and together, is the sum over all outcomes; to one of whole batches it is drawn, with an "
-        "interval that holds the sum.",
+        "Two blocks that are left out at rates above 0, with one coin an example: what they add to a loss that audits "
+        "have for every example, alone and together, is the sum over all outcomes, where no example looks at another "
+        "and the first pass keeps each block once; to a loss of whole batches it is drawn, with an interval that holds "
+        "the sum.",
         (partial(audit_checks.audited_paths, 1.0), partial(audit_checks.audited_paths, 1.1)),
         ("audits.audit",),
-        ENUMERATED,
+        f"{ENUMERATED} Rates .2 and .35, intervals of 99 % at fixed seeds.",
     ),
     room_claim(
         "module-moments",
@@ -89,7 +90,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "strata",
-        "Masks stratified by how many units fall: chances, sizes, weighed means and their variance are by definition.",
+        "Sixteen or more masks of a site where it is possible that no unit falls (a chance above 0 in float64), "
+        "stratified by how many do: chances, sizes, weighed means and their variance are by definition.",
         (partial(moment_checks.strata, 1.0), partial(moment_checks.strata, 1.1)),
         ("predictions.strata.allocate", "predictions.strata.draw_counted"),
         ENUMERATED,
