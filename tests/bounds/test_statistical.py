@@ -808,3 +808,21 @@ def test_data_beyond_one_are_refused_on_either_side(sign):
     for values in (sign * torch.tensor([0.1, 1.01]), torch.tensor([1])):
         with pytest.raises(ValueError, match=r"targets of the data must be floating point in \[-1, 1\]"):
             statistical._check_range(values, "targets")
+
+
+def test_inputs_that_are_all_zero_have_no_complexity():
+    assert bounds.rademacher(alpha=1.0, norm=0.0, examples=4, retentivity=0.0).value == 0
+    assert bounds.relu(alpha=1.0, norm=0.0, examples=4, retentivity=0.0).terms["complexity"] == 0
+
+
+def test_the_share_of_a_high_confidence_does_not_round_to_one():
+    net = ReLUNet([torch.ones(1, 1), torch.full((1, 1), 1e3)])
+    told = bounds.relu(net, Sample(torch.ones(4, 1), torch.ones(4, 1)), retentivity=0.5, confidence=1 - 2.0**-52)
+    assert 12 * math.sqrt(math.log(2.0**53) / 8) < told.terms["confidence"] < math.inf
+
+
+def test_numbers_override_a_table_and_its_model():
+    data = Entries(torch.tensor([0, 1]), torch.tensor([1, 0]), torch.zeros(2), (2, 2))
+    net = Factorization(torch.ones(2, 1), torch.ones(2, 1))
+    numbers = {"shape": (9, 5), "examples": 70, "alpha": 0.7, "risk": 0.2, "smoothing": 0.3}
+    assert bounds.completion(net, data, **numbers).value == bounds.completion(**numbers).value

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from droptics.answers import checked
 from droptics.arguments import Count, Examples, Finite, NonNegative, Probability, Square, check_arguments
-from droptics.bounds.classical import crossing, examples_needed, squared, tail
+from droptics.bounds.classical import assemble, crossing, examples_needed, tail
 from droptics.checks import check_size
 from droptics.data import Entries, Sample, average
 from droptics.estimates import Bound
@@ -57,7 +57,7 @@ def completion(  # parameters: the letters of the theorem, or data to read them 
     failure = 1.0 - float(confidence)
     if model is not None and data is not None:
         smoothing = 0.5 if smoothing is None else smoothing
-        shape, examples = data.shape, len(data)
+        shape, examples = data.shape if shape is None else shape, len(data) if examples is None else examples
         _check_range(data.values, "values")
         if risk is None:
             risk = float((model.outputs(data.inputs).squeeze(-1) - data.values).square().mean())
@@ -170,7 +170,7 @@ def rademacher(  # parameters: the letters of the theorem, or data to read them 
     if side == "upper":
         terms["1 / sqrt(retentivity)"] = _inverse_root(retentivity, symmetrized)
     claim = "thesis-thm13" if side == "lower" else "thesis-thm12"
-    value = 0.0 if alpha == 0 else math.prod(terms.values())
+    value = 0.0 if 0 in (alpha, norm) else math.prod(terms.values())
     return Bound(value, terms, claim, 1.0, {"examples": examples * value * value})
 
 
@@ -211,9 +211,10 @@ def relu(  # parameters: the letters of the theorem, or data to read them from
     )
     count = len(data) if examples is None and data is not None else examples
     assert count is not None  # rademacher has refused a missing number of examples
-    base = squared(0.0 if risk is None else risk, upper.value, count, confidence=1 - failure, empirical=True)
+    slack = 12 * tail(count, failure / 2)  # of `squared` at M = 2, whose confidence 1 - failure may round to 1
+    base = assemble(0.0 if risk is None else risk, 8 * upper.value, slack, 4.0, count, "thesis-cor2")
     if not symmetrized:
-        return Bound(base.value, base.terms, "thesis-cor2", base.trivial, base.needed)
+        return base
     doubled = {name: 2 * term for name, term in base.terms.items()}
     if printed:
         doubled["complexity"] *= 46 / (32 * math.sqrt(2))

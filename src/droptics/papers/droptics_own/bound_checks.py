@@ -31,7 +31,7 @@ from droptics.bounds import (
     uniform,
 )
 from droptics.bounds.classical import crossing, examples_needed
-from droptics.bounds.statistical import grid_alpha, marginals
+from droptics.bounds.statistical import grid_alpha, marginals, relu_alpha
 from droptics.data import Entries, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.models import Factorization, ReLUNet
@@ -141,6 +141,9 @@ def _completion(scale: float) -> list[Comparison]:
         found.append(
             compare(completion(net, data, smoothing=mixed_in).value, "==", scale * wanted, f"of a model, {mixed_in}")
         )
+    given = completion(net, data, shape=(9, 5), examples=70, alpha=0.7, risk=0.2, smoothing=0.3)
+    plain = completion(shape=(9, 5), examples=70, alpha=0.7, risk=0.2, smoothing=0.3)
+    found.append(compare(given.value, "==", scale * plain.value, "numbers override a model and data"))
     return found
 
 
@@ -185,6 +188,13 @@ def _networks(scale: float) -> list[Comparison]:
     found.append(
         compare(rademacher(alpha=1.0, norm=2.0, examples=4, retentivity=0.0).value, "==", math.inf, "no units")
     )
+    found.append(compare(rademacher(alpha=1.0, norm=0.0, examples=4, retentivity=0.0).value, "==", 0.0, "no inputs"))
+    net = ReLUNet([normal(5, 3, 2), 1e3 * normal(6, 1, 3)])
+    own = Sample(normal(7, 9, 2), 0.1 * normal(8, 9, 1))
+    for delta in (2.0**-4, 2.0**-52):  # a share of the second is less than half a unit in the last place of 1
+        share = grid_alpha(relu_alpha(net, own), delta)[1]
+        slack = relu(net, own, retentivity=0.3, confidence=1 - delta).terms["confidence"]
+        found.append(compare(slack, "==", scale * 12 * math.sqrt(math.log(2 / share) / 18), f"shared, {delta}"))
     flat = normal(2, 12, 2) @ normal(3, 2, 4)
     data = Sample(flat, torch.zeros(12, 1).double())
     found.append(compare(data_norm(data), "==", scale * math.sqrt(24), "norm of examples in a plane"))
