@@ -127,7 +127,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-connections",
         "droptics, replaces pal2020-thm4.1",
         "DropConnect on the first weights, d hidden units, has the induced penalty (gamma/d) "
-        "||B diag(sqrt E x_i^2)||_*^2, the least over all factors U V^T = B, gamma the odds of being dropped.",
+        "||B diag(sqrt E x_i^2)||_*^2, the infimum over all factors U V^T = B, gamma the odds of being dropped; "
+        "attained where all E x_i^2 > 0.",
         check=partial(dropped_weight_checks.drop_connect_optimum, 1.0),
         control=partial(dropped_weight_checks.drop_connect_optimum, 1.1),
         objects=("optima.optimum", "envelopes.induced", "models.Connections"),

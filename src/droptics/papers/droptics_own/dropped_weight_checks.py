@@ -11,16 +11,24 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli
 from droptics.models import Connections
 from droptics.optima import optimum
-from droptics.papers.instances import coin_masks, descend, expected_error, factorizations, moments, normal
+from droptics.papers.instances import coin_masks, descend, expected_error, factorizations, moments, normal, tensor
 from droptics.penalties import penalty
 
 
 def drop_connect_optimum(scale: float) -> list[Comparison]:
     """Optimum under DropConnect against descent, and the least penalty of a map against its formula.
 
-    The least penalty is searched over all factors of the map; penalties are sums over all masks of the weights.
+    The least penalty is searched over all factors of the map; penalties are sums over all masks of the weights. Beside
+    an input without energy factors of the identity come near it, and none has it.
     """
-    found = []
+    found, identity = [], torch.eye(2, dtype=torch.float64)
+    idle, even = Moments(tensor([[1.0, 0.0], [0.0, 0.0]]), 0 * identity, 0 * identity), Bernoulli(0.5, 4)
+    for near in (0.1, 1e-3):
+        U = tensor([[1.0, 1.0], [near, -near]])
+        near_one = Connections(U, torch.linalg.inv(U).mT)
+        found.append(compare(near_one.U @ near_one.V.mT, "==", identity, f"the identity, {near}"))
+        found.append(compare(induced(near_one, idle, even), "==", scale * 0.5, f"idle input, {near}"))
+        found.append(compare(penalty(near_one, idle, even), "==", scale * (1 + near**2) / 2, f"of a pair, {near}"))
     shapes_of = ((2, 3, 2, 0.4), (3, 2, 3, 0.7), (2, 3, 1, 0.5))
     for seed, (outputs, inputs, width, rate) in enumerate(shapes_of):
         data, masks = moments(seed, outputs, inputs), Bernoulli(rate, inputs * width)
