@@ -165,8 +165,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.overlapping_blocks, 1.0),
         control=partial(checks.overlapping_blocks, 1.3),
         objects=("masks.Discrete", "masks.Block"),
-        note="Not printed, and checked: where blocks overlap it is the product of 1/theta_s over the blocks that hold "
-        "both units, minus 1.",
+        note="Not printed, and checked: where blocks that are dropped independently overlap it is the product of "
+        "1/theta_s over the blocks that hold both units, minus 1.",
     ),
     Claim(
         "pal2020-cor3.2",
