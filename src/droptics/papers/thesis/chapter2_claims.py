@@ -75,6 +75,21 @@ STATEMENTS = {
     "def2": "(U, V) is jointly equalized when every ||u_i|| ||v_i|| = ||UV^T||_*/r: exactly then, for lam > 0, R(U,V) "
     ">= (lam/r) (sum_i ||u_i|| ||v_i||)^2 >= (lam/r) ||UV^T||_*^2 are equalities.",
 }
+# what words of errata and notes refer to in the earlier paper -> in the thesis
+PLACES = {
+    "Figure 3": "Figure 2-3",
+    "mianjy2018-fig3": "thesis-fig2-3",
+    "Lemma A.2": "Lemma 20",
+    "Theorem 2.4": "Theorem 3",
+    "Section 4": "Section 2.3",
+    "Section 5": "Section 2.4",
+}
+
+
+def _placed(words: str) -> str:
+    for earlier, here in PLACES.items():
+        words = words.replace(earlier, here)
+    return words
 
 
 def _again(number: str, earlier: str) -> Claim:
@@ -85,8 +100,13 @@ def _again(number: str, earlier: str) -> Claim:
     if name in ("lem20", "lem21"):
         where = where.replace("chapter 2", "appendix")
     meant = MEANT.get(number, f"{number}-corrected")
-    erratum = claim.erratum and replace(claim.erratum, corrected=f"thesis-{meant}")
-    said = {"statement": STATEMENTS.get(number, claim.statement), "note": NOTES.get(number, claim.note)}
+    erratum = claim.erratum and replace(
+        claim.erratum,
+        reading=_placed(claim.erratum.reading),
+        wrong=_placed(claim.erratum.wrong),
+        corrected=f"thesis-{meant}",
+    )
+    said = {"statement": STATEMENTS.get(number, claim.statement), "note": NOTES.get(number, _placed(claim.note))}
     return claim.printed_as(f"thesis-{number}", where, erratum=erratum, **said)
 
 
