@@ -204,7 +204,7 @@ def hidden_by_compilation(passes: Passes) -> Iterator[Remark]:
     "realized rate is not the nominal one",
     asks=Passes,
     evidence="share of non-zero inputs that were zeroed in one training pass, against the rate that the part names, "
-    "by a binomial test over the examples",
+    "by a test over the examples",
     mend="the realized rate is what counts: adjust the nominal one",
 )
 def realized_rate(passes: Passes) -> Iterator[Remark]:

@@ -121,7 +121,10 @@ def zeroed(seen: tuple[Tensor, Tensor] | None) -> tuple[float | None, float | No
 def differs(seen: tuple[Tensor, Tensor], rate: float) -> bool:
     """Whether so many zeros are no accident at this rate: by a test over the examples, which fall independently.
 
-    Binomial where an example falls as a whole or not at all, Student on the shares of the examples otherwise.
+    Binomial where an example falls as a whole or not at all, Student on the shares of the examples otherwise. Shares
+    that are all alike have no spread to compare with: by Markov's inequality an independent share is so far on its side
+    of the rate with a chance of at most rate / share, or (1 - rate) / (1 - share) from below. A count that the rate was
+    rounded to is no other rate.
     """
     source, result = (value.reshape(len(value), -1) for value in seen)
     alive = source != 0
@@ -135,7 +138,9 @@ def differs(seen: tuple[Tensor, Tensor], rate: float) -> bool:
         below, above = scipy.special.bdtr(found, trials, rate), scipy.special.bdtrc(found - 1, trials, rate)
         return 2 * float(min(below, above)) < ACCIDENT
     if float(shares.std()) == 0:
-        return abs(float(shares[0]) - rate) > 1 / int(alive.sum(1).max())
+        share = float(shares[0])
+        chance = rate / share if share > rate else (1 - rate) / (1 - share)
+        return abs(share - rate) > 1 / int(alive.sum(1).max()) and 2 * chance ** len(shares) < ACCIDENT
     ratio = abs(float(shares.mean()) - rate) / float(shares.std()) * len(shares) ** 0.5
     return 2 * float(scipy.special.stdtr(len(shares) - 1, -ratio)) < ACCIDENT
 

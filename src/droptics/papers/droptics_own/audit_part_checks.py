@@ -169,6 +169,10 @@ def judged_masks(scale: float) -> list[Comparison]:
     found.append(
         same([differs(even, asked) for asked in (0.5, 0.6, 0.7)], [False, False, True], "always the same", scale)
     )
+    few = [(part[:count], mask[:count]) for part, mask in [even] for count in (19, 20)]
+    found.append(same([differs(pair, 0.7) for pair in few], [False, True], "the same on few examples, below", scale))
+    few = [(part[:count], mask[:count]) for part, mask in [even] for count in (10, 11)]
+    found.append(same([differs(pair, 0.2) for pair in few], [False, True], "the same on few examples, above", scale))
     found.append(same(differs((source * 0, source), 0.5), False, "nothing to look at", scale))
     found.append(compare(coins((source, falls)) or 0.0, "==", scale * 2.0, "one factor for an example"))
     uneven = falls.clone()

@@ -93,8 +93,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "judged-masks",
-        "Shares of zeros and whether they are no accident (a chance below 1e-4), gains of other rates and spreads of "
-        "outputs are those of tests and refits by hand.",
+        "Shares of zeros and whether they are no accident (a chance below 1e-4 by a binomial test, by Student's, or by "
+        "Markov's inequality where all shares are alike and more than a unit off), gains of other rates and "
+        "spreads of outputs are those of tests and refits by hand.",
         pair(audit_part_checks.judged_masks),
         ("audits.passes.differs", "audits.passes.coins", "audits.audit"),
         "Beside scipy.stats.",
