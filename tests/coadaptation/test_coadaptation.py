@@ -498,3 +498,12 @@ def test_a_half_space_is_a_direction_that_no_example_is_against():
     direction = retention._half_space(turned, turned, basis)
     assert float((turned @ direction).min()) >= 0
     assert retention._half_space(torch.cat([inputs, -inputs]), torch.cat([inputs, -inputs]), basis) is None
+
+
+def test_labels_of_one_output_are_read_by_their_side():
+    net = ReLUNet([torch.eye(2), torch.tensor([[1.0, -1.0]])])
+    inputs, kept = torch.tensor([[2.0, 1.0], [1.0, 2.0], [3.0, 1.0]]), torch.ones(1, 2)
+    for targets in (torch.tensor([1.0, -1.0, -1.0]), torch.tensor([1, -1, -1]), torch.tensor([1, 0, 0])):
+        data = Sample(inputs, targets)
+        assert coadaptation.evaluate(net, data, kept).full == pytest.approx(2 / 3)
+        assert float(coadaptation.accuracy_by_width(net, data)[-1]) == pytest.approx(2 / 3)

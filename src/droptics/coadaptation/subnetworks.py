@@ -67,7 +67,7 @@ def evaluate(model: Model, data: Sample, kept: Table, *, scale: Finite = 1.0) ->
 
     The features are computed once for all sub-networks and no weights are copied beyond one masked last layer per
     sub-network, in chunks: for width m, k outputs and s sub-networks, O(features + s n m k) instead of s evaluations
-    of the whole network. Targets are class labels, one-hot rows, or -1 and +1 for one output.
+    of the whole network. Targets are class labels, one-hot rows, or -1 and +1 for one output (labels: 0 or -1, and 1).
     Claim: none, each sub-network is evaluated.
     """
     check_arguments(evaluate, locals())
@@ -290,6 +290,7 @@ def _index(kept: Tensor, units: int) -> Tensor:
 
 def _hits(outputs: Tensor, targets: Tensor) -> Tensor:
     """Whether each prediction (..., n, outputs) is right, (..., n)."""
-    if targets.is_floating_point() and outputs.shape[-1] == 1:
-        return outputs[..., 0] * targets[:, 0] > 0
+    if outputs.shape[-1] == 1:
+        sides = targets[:, 0] if targets.is_floating_point() else torch.where(targets > 0, 1, -1)
+        return outputs[..., 0] * sides > 0
     return outputs.argmax(-1) == (targets.argmax(-1) if targets.is_floating_point() else targets)

@@ -75,6 +75,14 @@ def subnetworks(scale: float) -> list[Comparison]:
         found.append(compare(judged.accuracies, "==", right, f"accuracies, {name}"))
         full = ((features @ top.mT + offset).argmax(-1) == labels).double().mean()
         found.append(compare(judged.full, "==", full, f"full network, {name}"))
+    single, sides = (
+        ReLUNet([net.weights[0], normal(4, 1, 5)], [net.biases[0], torch.zeros(1).double()]),
+        torch.where(labels > 0, 1, -1),
+    )
+    outputs = torch.stack([hidden[0] * mask * scale @ single.weights[1].mT for mask in kept])[..., 0]
+    for targets in (sides, (labels > 0).long(), sides.double()):
+        judged = evaluate(single, Sample(data.inputs, targets), kept, scale=1.7)
+        found.append(compare(judged.accuracies, "==", (outputs * sides > 0).double().mean(-1), "one output"))
     for flow in (tensor([3.0, 0.0, 4.0, 0.0]), uniform(9, 7), torch.ones(5).double()):
         wanted = flow.sum() / (len(flow) * flow.square().sum()).sqrt()
         found.append(compare(evenness(flow), "==", wanted, "evenness"))
