@@ -25,7 +25,7 @@ from droptics.losses import CrossEntropy, Logistic, Squared
 from droptics.masks import Bernoulli, Product
 from droptics.models import Connections, DeepLinear, Factorization, ReLUNet, TwoLayerLinear
 from droptics.norms import k_support
-from droptics.optima import certify, optimum_of_map
+from droptics.optima import certify, optimum, optimum_of_map
 from droptics.papers.droptics_own.audit_checks import every_coin
 from droptics.papers.droptics_own.shrunk_checks import _least
 from droptics.papers.droptics_own.small_room_checks import linear_head
@@ -298,7 +298,7 @@ def single_precision(scale: float) -> list[Comparison]:
         found.append(compare(told.value.double(), "==", scale * exact.value, f"envelope, {name}", precision=1e-4))
         whole = penalty(high, known.to(dtype=torch.float64), law).value
         found.append(compare(exact.value, "<=", whole / min(scale, 1.0), f"below the penalty, {name}"))
-        proof = certify(high, known.to(dtype=torch.float64), law)
+        proof = certify(low, known, law)
         objective = risk(high, known.to(dtype=torch.float64)) + whole
         found.append(compare(proof.objective, "==", scale * objective, f"objective of a certificate, {name}"))
         found.append(compare(proof.gap, "==", proof.objective - proof.bound, f"gap, {name}"))
@@ -310,6 +310,10 @@ def single_precision(scale: float) -> list[Comparison]:
             # lowered by what single moments may be off
             found.append(compare(proof.bound, "==", scale * least, f"bound, {name}", precision=1e-4))
             found.append(compare(proof.bound, "<=", scale * least, f"bound from below, {name}"))
+        else:  # attained here by the optimum
+            full = known.to(dtype=torch.float64)
+            reached = criterion(optimum(type(high), full, law).model, full, law).value
+            found.append(compare(proof.bound, "==", scale * reached, f"bound, {name}"))
         found.append(compare(proof.relative_gap, "==", scale * proof.gap / proof.bound, f"relative gap, {name}"))
         found.append(compare(float(proof.reason is not None), "==", 1.0, f"a reason, {name}"))
     cells = Connections(normal(7, 2, 3), normal(8, 4, 3))
