@@ -112,8 +112,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "rounding-errors",
-        "What single precision leaves in penalties and criteria lies within the errors told, for linear, "
-        "tied, deep, factored, connected and ReLU networks and laws of coins, blocks, lists and products.",
+        "What single precision leaves in penalties and criteria lies within the errors told where nothing underflows, "
+        "for linear, tied, deep, factored, connected and ReLU networks and laws of coins, blocks, lists and products.",
         pair(sum_checks.rounding_errors),
         ("penalties.penalty", "penalties.criterion", "penalties.unit_gram", "penalties.unit_energies"),
         "Beside double precision.",
@@ -359,7 +359,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "single-precision",
-        "Envelopes in single precision lie within their error, and certificates hold objective, bound and gap.",
+        "Envelopes in single precision lie within their error where nothing underflows, and certificates hold "
+        "objective, bound and gap.",
         pair(corner_checks.single_precision),
         ("envelopes.envelope", "optima.certify"),
         "Beside double precision.",
