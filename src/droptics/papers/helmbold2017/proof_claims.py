@@ -31,7 +31,7 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(decay_checks.moved_law, 0.2),
         objects=("penalties.criterion", "penalties.risk", "models.ReLUNet"),
         note="Checked as Theorem 4 uses it: for A diagonal and of full rank networks with W_1 A^-1 have the risk and "
-        "criterion on A o P that those with W_1 have on P; for others the criterion differs.",
+        "criterion on A o P that those with W_1 have on P; for a shear the criterion differs.",
     ),
     Claim(
         "helmbold2017-thm5-proof",
