@@ -68,7 +68,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.plain_sum, True),
         control=partial(checks.plain_sum, False),
         objects=("penalties.penalty",),
-        note="Proposition 8 keeps lam^l outside of R_l.",
+        note="Proposition 8 keeps lam^l outside of R_l. The sum over nodes, missing where the terms of R_l are "
+        "defined, stands in the line after.",
     ),
     Claim(
         "thesis-eq3.14",
