@@ -189,7 +189,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-prop3.3",
         f"{SOURCE}, Proposition 3.3, (18), (49), (50)",
-        "At a fixed rate the least dropout objective is min_A ||Y-A||^2 + (1-theta)/theta ||A||_*^2.",
+        "At a fixed rate, enough capacity and width d >= min(a, N) the least dropout objective is "
+        "min_A ||Y-A||^2 + (1-theta)/theta ||A||_*^2.",
         "false",
         check=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop)),
         control=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop) / width),
