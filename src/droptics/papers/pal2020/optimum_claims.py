@@ -72,21 +72,25 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.6",
         f"{SOURCE}, Theorem 2.6",
-        "If (U, V, d) minimizes f over weights and widths, A = UV^T X minimizes F, and f(U, V, d) = F(A).",
+        "If (U, V, d) minimizes f over weights and widths, and X has full column rank, A = UV^T X minimizes F, and "
+        "f(U, V, d) = F(A).",
         check=lambda: [
             *optimum_checks.tight((1.0, 1.0, 1.0), 2, 3, 0.1),
             *optimum_checks.tight((2.0, 1.8, 1.5), 2, 3, 0.2, more=1),
             *optimum_checks.tight((2.0, 1.5, 0.6), 3, 1, 0.3),
+            *optimum_checks.tight((1.0, 1.0, 1.0, 1.0), 2, 2, 0.1),
         ],
         control=partial(optimum_checks.tight, (1.0, 1.0, 1.0), 2, 2, 0.1),
         objects=("linalg.k_support_shrink", "norms.k_support"),
-        note="The width is free, as printed; at a fixed one it takes k >= rank(A*) - rho* + 1 blocks. Y = I_3, r = 2, "
-        "beta = .1: the bound is 9/23, width 4 reaches 14/33, width 6 reaches 9/23.",
+        note="The width is free, as printed; at a fixed one k >= rank(A*) - rho* + 1 blocks suffice, fewer need not: "
+        "at r = 2, beta = .1 the bound for Y = I_3 is 9/23, width 4 reaches 14/33, width 6 reaches 9/23; I_4 needs but "
+        "width 4. Section 2.3 assumes the rank of X, and it is needed: X = [1 1], Y = [1 -1], where f >= 2.",
     ),
     Claim(
         "pal2020-cor2.8",
         f"{SOURCE}, Corollary 2.8",
-        "At a minimizer A of F, and (U, V, d) of f over weights and widths, F(A) = Fbar(A) = f(U, V, d).",
+        "At a minimizer A of F, and (U, V, d) of f over weights and widths, F(A) = Fbar(A) = f(U, V, d), if X has full "
+        "column rank.",
         check=lambda: [
             *optimum_checks.tight((2.0, 1.0), 1, 2, 0.3, more=1, over=True),
             *optimum_checks.tight((2.0, 1.5, 0.6), 2, 3, 0.3, over=True),
