@@ -221,8 +221,8 @@ def tied_lower_bound(power: float) -> list[Comparison]:
 def rescaling(shear: float) -> list[Comparison]:
     """f(U A, V A^-T) by the library against f(U, V) by all masks: the same for diagonal A of any signs and sizes.
 
-    On second moments and on examples. With `shear` off the diagonal the product and the risk are still the same, and
-    the penalty is not.
+    On second moments and on examples; two units change places, too. With `shear` off the diagonal the product and the
+    risk are still the same, and the penalty is not.
     """
     found, examples = [], sample(7, 6, 5, 3)
     X, Y = examples.inputs, examples.targets
@@ -231,6 +231,7 @@ def rescaling(shear: float) -> list[Comparison]:
     scales = ((2.0, 0.5, 1.3, 4.0), 0.4), ((2.0, -0.5, 1.3, -4.0), 0.75), ((300.0, 0.01), 0.2), ((-3.0,), 0.4)
     for D, drop in ((tensor(entries), drop) for entries, drop in scales):
         A = torch.diag(D) + shear * torch.triu(torch.ones(len(D), len(D)), 1) * D
+        A = A.flip(1) if len(D) == 2 else A
         model = two_layer(4, 3, 5, len(D))
         scaled = TwoLayerLinear(model.U @ A, model.V @ torch.linalg.inv(A).mT)
         for data, second in (*((one, one) for one in populations), (examples, seen)):

@@ -91,7 +91,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.rescaling, 0.0),
         control=partial(checks.rescaling, 0.05),
         objects=("penalties.penalty", "penalties.risk", "penalties.criterion"),
-        note="Diagonal ones only: UA and VA^-T with another invertible A have the same map and another penalty.",
+        note="Nor does the order of the units matter. With other invertible A, UA and VA^-T have the same map and in "
+        "general another penalty.",
     ),
     Claim(
         "mianjy2018-thm2.2",
@@ -239,6 +240,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:1]),
         control=partial(checks.untied_optimum, _shrink, checks.UNTIED_CASES[:1]),
         objects=("optima.optimum",),
+        note="With an SVD of rank r in step 3, the one that Remark 5.1 counts, it returns one.",
         erratum=ERRATA["alg3"],
     ),
     Claim(
