@@ -262,13 +262,13 @@ def invariances(kind: str) -> list[Comparison]:
     return found
 
 
-def compactness(singular: bool) -> list[Comparison]:
+def compactness() -> list[Comparison]:
     """After rescaling every hidden node to unit C-norm, ||W_{k+1}||_F^2 = R_k: level sets are bounded for C > 0."""
     found = []
     for seed, sizes in enumerate(((3, 2, 2, 2), (2, 4, 3))):
         weights, data = network(seed, sizes), moments(seed, sizes[-1], sizes[0])
         scaled, norms = [], torch.ones(sizes[0], dtype=torch.float64)
-        root = psd_root(data.xx) if not singular else torch.eye(sizes[0], dtype=torch.float64)
+        root = psd_root(data.xx)
         for index, weight in enumerate(weights[:-1]):
             moved = weight * norms
             norms = (moved @ root if index == 0 else moved).norm(dim=1)
@@ -277,6 +277,23 @@ def compactness(singular: bool) -> list[Comparison]:
         top = pivot_sums(scaled, data.xx)[-1]
         found.append(compare(scaled[-1].square().sum(), "==", top, "last layer after rescaling"))
         found.append(compare(product(scaled), "==", product(weights), "same map"))
+    return found
+
+
+def unattained() -> list[Comparison]:
+    """C = diag(1,0), M = I_2 = UV^T, two units, lam = 1: every network costs more than 1/2, some hardly more.
+
+    It is sum_i (u_1i v_1i)^2 + (u_2i v_1i)^2 with sum_i u_1i v_1i = 1: 1/2 would take u_21 = u_22 = 0, and U is
+    invertible. U = [1 1; e -e] costs (1 + e^2)/2.
+    """
+    found, C = [], torch.diag(tensor([1.0, 0.0]))
+
+    def cost(U: Tensor) -> Tensor:
+        return penalty(TwoLayerLinear(U, torch.linalg.inv(U).mT), Moments(C, C, C), Bernoulli(0.5, 2)).value
+
+    for seed, e in enumerate((1.0, 0.1, 1e-3)):
+        found.append(compare(cost(tensor([[1.0, 1.0], [e, -e]])), "==", (1 + e**2) / 2, f"cost of a map, e={e}"))
+        found.append(compare(cost(normal(seed, 2, 2)), ">", 0.5, "cost of a map, C singular"))
     return found
 
 

@@ -83,7 +83,8 @@ CLAIMS: tuple[Claim, ...] = (
         "map is attained, C nonsingular; for C = I it depends only on the singular values of the map.",
         check=lambda: [
             *checks.scaled_layers(),
-            *checks.compactness(False),
+            *checks.compactness(),
+            *checks.unattained(),
             *optimum_checks.spectral_function(True),
         ],
         control=partial(optimum_checks.spectral_function, False),
