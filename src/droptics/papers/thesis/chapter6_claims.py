@@ -32,7 +32,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Section 6.2, and the analysis in Section 6.5.2",
         "Reflecting the loss has a minimal effect on FGSM and BIM: in binary problems it changes only the length of a "
         "step, so that sign and normalized attacks stay the same.",
-        check=partial(checks.same_attacks, 4, False),
+        check=lambda: [*checks.same_attacks(4, False), *class_checks.two_classes()],
         control=partial(checks.same_attacks, 4, True),
         objects=("attacks.Fgsm", "attacks.Bim", "attacks.Reflected"),
         note="Printed is the minimal effect; why it is none at all explains the equal columns of Table 6-I. The length "

@@ -1,15 +1,19 @@
-"""What the claims of chapter 6 on three classes compare: the grid example, targets, a multi-class reflected loss."""
+"""What the claims of chapter 6 on classes compare: two, the grid example, targets, a multi-class reflected loss."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import nn
 
 from droptics.attacks import (
+    Bim,
     CrossEntropy,
+    Fgsm,
     LinearExact,
+    Logistic,
     Margin,
     Pgd,
     Reflected,
@@ -19,6 +23,25 @@ from droptics.attacks import (
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.papers.instances import normal, tensor, uniform
+
+
+def two_classes() -> list[Comparison]:
+    """FGSM and BIM on two outputs with cross-entropy, reflected or not, are those on their difference."""
+    found, module = [], nn.Sequential(nn.Linear(4, 6), nn.LeakyReLU(0.2), nn.Linear(6, 2)).double()
+    last = nn.Linear(2, 1, bias=False).double()
+    difference = nn.Sequential(module, last)
+    with torch.no_grad():
+        for seed, parameter in enumerate(module.parameters()):
+            parameter.copy_(normal(seed, *parameter.shape))
+        last.weight.copy_(tensor([[-1.0, 1.0]]))
+    X, y = normal(5, 12, 4), (normal(6, 12) > 0).long()
+    for threat in (Threat("linf", 0.2), Threat("l2", 0.5)):
+        for method in (Fgsm(Logistic()), Bim(Logistic(), 4, 0.4 * threat.radius)):
+            alone = attack(difference, Sample(X, 2 * y[:, None].double() - 1), threat, method).inputs
+            for loss in (CrossEntropy(), Reflected(CrossEntropy())):
+                inputs = attack(module, Sample(X, y), threat, replace(method, loss=loss)).inputs
+                found.append(compare(inputs, "==", alone, f"{type(method).__name__}, {threat.norm}, two outputs"))
+    return found
 
 
 def grid_point(norm: float, relation: Relation) -> list[Comparison]:
