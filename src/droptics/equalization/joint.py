@@ -33,10 +33,13 @@ def joint_equalizer(U: Matrix, V: Matrix, seed: Seed = 0) -> Tensor:
     check_same_kind({"U": U, "V": V})
     check_size("V (columns)", V.shape[1], U.shape[1], "U and V have one column per hidden unit")
     width = U.shape[1]
-    if not (U.numel() and V.numel()):
+    if not (bool(U.any()) and bool(V.any())):
         return torch.eye(width, dtype=U.dtype, device=U.device)
     # the size of either factor changes all products alike
     U, V = (factor / factor.abs().max().clamp_min(torch.finfo(factor.dtype).tiny) for factor in (U, V))
+    one, other = (torch.linalg.qr(factor, mode="r").R for factor in (U, V))  # small, of the same products
+    if float((one @ other.mT).norm()) <= 4 * width * torch.finfo(U.dtype).eps * float(one.norm() * other.norm()):
+        return torch.linalg.svd(one).Vh.mT  # rows of U and of V are orthogonal: all products are zero
     generator = torch.Generator().manual_seed(int(seed))
     for _ in range(20):
         start = torch.linalg.qr(torch.randn(width, width, generator=generator, dtype=torch.float64)).Q
@@ -51,8 +54,6 @@ def _solve(U: Tensor, V: Tensor, rotation: Tensor, steps: int = 200) -> tuple[Te
     identity = torch.eye(width, dtype=U.dtype, device=U.device)
     gram_u, gram_v = U.mT @ U, V.mT @ V
     scale = float(torch.trace(gram_u) * torch.trace(gram_v)) / width**2
-    if scale == 0.0:
-        return identity, 0.0
     damping, best = 1e-3, float("inf")
     for _ in range(steps):
         a, b = rotation.mT @ gram_u @ rotation, rotation.mT @ gram_v @ rotation

@@ -67,6 +67,14 @@ def idle_units(share: float) -> list[Comparison]:
             stated = share * 1.5 * products.square().sum()
             found.append(compare(penalty(model, data, Bernoulli(0.6, 4)), "==", stated, f"R, {label}"))
         found.append(compare(products, "==", products.mean(), f"equal products, {label}"))
+    # orthogonal rows of rank one: in odd widths only products of zero are equal
+    for width in (3, 5):
+        basis = torch.linalg.qr(normal(4, width, width)).Q
+        U, V = torch.outer(A[:, 0], basis[0]), torch.outer(B[:, 0], basis[1])
+        Q = joint_equalizer(U, V)
+        found.append(compare(Q.mT @ Q, "==", torch.eye(width, dtype=torch.float64), f"orthogonal, rank one, {width}"))
+        products = (U @ Q).norm(dim=0) * (V @ Q).norm(dim=0)
+        found.append(compare(1 + products, "==", share, f"products of zero, rank one, {width}"))
     return found
 
 
