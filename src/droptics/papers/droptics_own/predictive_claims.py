@@ -23,8 +23,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-predictive-deep",
         "droptics, thesis-prop8 read for one example",
-        "Deep linear networks: a mask adds Cbar o (E + h h^T) to the covariance E of its layer and every layer maps "
-        "it; with independent units only variances are injected, n_l = lambda_l o (h_l^2 + sum_m (A_lm o A_lm) n_m).",
+        "Deep linear networks, masks of mean one that are independent from layer to layer: a mask adds "
+        "Cbar o (E + h h^T) to the covariance E of its layer and every layer maps it; with independent units only "
+        "variances are injected, n_l = lambda_l o (h_l^2 + sum_m (A_lm o A_lm) n_m).",
         check=partial(checks.deep_covariance, 1.0),
         control=partial(checks.deep_covariance, 1.01),
         objects=("predictions.predictive",),

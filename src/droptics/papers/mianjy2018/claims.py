@@ -120,7 +120,7 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-rem5.2",
         f"{SOURCE}, Remark 5.2",
         "Z_1 = 1, Z_k = 2^((1-k)/2) [[Z,Z],[-Z,Z]] with Z = Z_{k-1} is a universal equalizer: orthogonal, and U V Z_k "
-        "has equal columns for all U with right singular vectors V.",
+        "has columns of equal norm for all U with all right singular vectors V.",
         "slip",
         check=partial(factor_checks.universal_equalizer, factor_checks.printed_universal),
         control=partial(factor_checks.universal_equalizer, partial(factor_checks.printed_universal, once=True)),
@@ -130,7 +130,7 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-rem5.2-corrected",
         f"{SOURCE}, Remark 5.2, corrected",
         "Z(1) = 1, Z(2m) = 2^(-1/2) [[Z,Z],[-Z,Z]] with Z = Z(m) is orthogonal and gives every diagonal matrix a "
-        "constant diagonal: U V Z has equal columns for all U with right singular vectors V.",
+        "constant diagonal: U V Z has columns of equal norm for all U with all right singular vectors V.",
         check=factor_checks.library_equalizer,
         control=partial(factor_checks.universal_equalizer, factor_checks.printed_universal),
         objects=("linalg.hadamard_equalizer",),
@@ -257,8 +257,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-eq7",
         f"{SOURCE}, eq. (7)",
-        "Dropping columns in the factorization of a given M gives ||M - UV^T||_F^2 + lam sum_i ||u_i||^2 ||v_i||^2, "
-        "the problem for y = Mx and isotropic x.",
+        "Dropping columns in the factorization of a given M, each by its own coin and else divided by its chance to "
+        "stay, gives ||M - UV^T||_F^2 + lam sum_i ||u_i||^2 ||v_i||^2 with lam = drop/(1 - drop), the problem for "
+        "y = Mx and isotropic x.",
         check=partial(checks.factorization, lambda drop: drop / (1 - drop)),
         control=partial(checks.factorization, lambda drop: drop),
         objects=("data.Moments.of_map", "penalties.criterion", "penalties.risk"),

@@ -17,7 +17,7 @@ ERRATA = {
         r"\begin{bmatrix} Z_{k-1} & Z_{k-1} \\ -Z_{k-1} & Z_{k-1} \end{bmatrix},\quad r = 2^k",
         "The factor is meant once, in front of the recursion without factors; the proof has squared entries 2^(1-k).",
         "Read as the recursion it is, the factors multiply: from size 4 on Z_k is no rotation, though the columns of "
-        "U V Z_k stay equal. One factor 2^(-1/2) a level is right, and Z_k has size 2^(k-1).",
+        "U V Z_k keep equal norms. One factor 2^(-1/2) a level is right, and Z_k has size 2^(k-1).",
         "mianjy2018-rem5.2-corrected",
         """\
 from fractions import Fraction as F
