@@ -281,6 +281,11 @@ def gadget_bias(share: float) -> list[Comparison]:
         found += [
             compare(reached(f * bias), ">", value, f"criterion at {f} times the bias, {label}") for f in (0.9, 1.1)
         ]
+        found.append(compare(networks.gadget_criterion(K, n, d, bias=bias), "==", value, f"formula, {label}"))
+    for d in (2, 3):  # the formula is off its limit by O(1/n)
+        found.append(compare(networks.gadget_best_bias(2, 10**12, d), "==", 1 / 5, f"limit of the bias, d={d}"))
+        limit = networks.gadget_criterion(2, 10**12, d, bias=1 / 5)
+        found.append(compare(limit, "==", 1 / 10, f"limit of the criterion, d={d}"))
     return found
 
 
