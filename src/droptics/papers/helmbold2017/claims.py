@@ -213,8 +213,8 @@ CLAIMS: tuple[Claim, ...] = (
         "helmbold2017-thm17-proof-corrected",
         f"{SOURCE}, proof of Theorem 17, corrected",
         "At drop 1/2, with t/2 the criterion and c the output weights of the gadget network of Lemma 10 (corrected), "
-        "the best bias is b = t/(1+t), and with output weights (1-b)c the criterion on P_(1,1) is t/(2(1+t)). For K = 2 "
-        "and n -> infinity b tends to 1/5 and the criterion to 1/10.",
+        "the best bias is b = t/(1+t), and with output weights (1-b)c the criterion on P_(1,1) is t/(2(1+t)). For "
+        "K = 2 and n -> infinity b tends to 1/5 and the criterion to 1/10.",
         check=partial(checks.gadget_bias, 1.0),
         control=partial(checks.gadget_bias, 0.0),
         objects=("penalties.criterion",),
