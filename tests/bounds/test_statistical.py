@@ -551,6 +551,11 @@ def test_surveyed_inputs_and_degenerate_layers():
     scaled = bounds.surveyed(model, data)
     largest = float(data.inputs.norm(dim=1).max())
     assert scaled["Frobenius"].value == pytest.approx(largest * unit["Frobenius"].value, rel=1e-12)
+    for power, order in ((1.0, np.inf), (1.5, 3.0), (2.0, 2.0), (4.0, 4 / 3), (1 + 1e-6, np.inf)):
+        dual = np.linalg.norm(1e-3 * data.inputs.numpy(), order, axis=1).max()
+        small = bounds.surveyed(model, Sample(1e-3 * data.inputs, data.targets), power=power)["path norm"].value
+        bare = bounds.surveyed(model, examples=30, power=power)["path norm"].value
+        assert small == pytest.approx(dual * bare, rel=1e-5)
     zero = bounds.surveyed([torch.zeros(4, 3), torch.ones(1, 4)], examples=30)
     assert all(bound.value == 0 for bound in zero.values())
     linear = bounds.surveyed(TwoLayerLinear(torch.ones(1, 2), torch.ones(3, 2)), examples=5)

@@ -35,9 +35,9 @@ def surveyed(
         Frobenius   sqrt(k) prod ||W_i||_F / sqrt(n)
 
     These are expressions, not bounds: their sources leave the constants open (taken as 1) and let inputs have norm at
-    most 1. Each is multiplied by `input_norm` (the largest norm of an example when data are given, the largest entry
-    for the path norm, else 1). `vacuous` compares with a loss of at most 1; `needed` says how many examples would
-    bring the expression to 1. Terms multiply to the value. Cost: one SVD per layer, and a pass over the inputs.
+    most 1, and p <= 2. Each is multiplied by `input_norm` (the largest norm of an example when data are given, its
+    p*-norm for the path norm, else 1). `vacuous` compares with a loss of at most 1; `needed` says how many examples
+    would bring the expression to 1. Terms multiply to the value. Cost: one SVD per layer, and a pass over the inputs.
     """
     layers = [layer.detach() for layer in weight_matrices(model)]
     if len(layers) < 2:
@@ -51,7 +51,7 @@ def surveyed(
     if not power >= 1:
         raise ValueError(f"power must be at least 1, got {power}")
     result = {}
-    expressions = _expressions(layers, power, *_input_sizes(data, input_norm))
+    expressions = _expressions(layers, power, *_input_sizes(data, input_norm, power))
     for number, (name, terms) in enumerate(expressions.items(), start=1):
         terms["1 / sqrt(examples)"] = 1 / math.sqrt(examples)
         value = math.prod(terms.values())
@@ -60,32 +60,32 @@ def surveyed(
 
 
 def _expressions(
-    layers: list[Tensor], power: float, largest_norm: float, largest_entry: float
+    layers: list[Tensor], power: float, largest_norm: float, largest_dual: float
 ) -> dict[str, dict[str, float]]:
     """The factors of every expression but the number of examples."""
     hidden = len(layers) - 1
     width = max(layer.shape[0] for layer in layers[:-1])
     spectral = [float(torch.linalg.matrix_norm(layer, 2)) for layer in layers]
     frobenius = [float(layer.norm()) for layer in layers]
-    rows = [float(layer.norm(dim=1).sum()) for layer in layers]
-    dual_root = 0.0 if power == 1 else 1 - 1 / power
-    paths = (2 * width**dual_root) ** hidden * math.sqrt(math.log(max(layers[0].shape[1], 2)))
-    spread = sum(_ratio(a, b) ** (2 / 3) for a, b in zip(rows, spectral, strict=True))
+    paths = (2 * width ** (1 - 1 / power)) ** hidden * math.sqrt(math.log(max(layers[0].shape[1], 2)))
+    spread = sum(_ratio(float(w.norm(dim=1).sum()), b) ** (2 / 3) for w, b in zip(layers, spectral, strict=True))
     energy = hidden * math.sqrt(width * sum(_ratio(a, b) ** 2 for a, b in zip(frobenius, spectral, strict=True)))
     return {
-        "path norm": {"path norm": float(path_norm(layers, power)), "architecture": paths, "inputs": largest_entry},
+        "path norm": {"path norm": float(path_norm(layers, power)), "architecture": paths, "inputs": largest_dual},
         "spectral": {"product of norms": math.prod(spectral), "architecture": spread**1.5, "inputs": largest_norm},
         "PAC-Bayes": {"product of norms": math.prod(spectral), "architecture": energy, "inputs": largest_norm},
         "Frobenius": {"product of norms": math.prod(frobenius), "architecture": hidden**0.5, "inputs": largest_norm},
     }
 
 
-def _input_sizes(data: Sample | None, given: float | None) -> tuple[float, float]:
+def _input_sizes(data: Sample | None, given: float | None, power: float) -> tuple[float, float]:
     if given is not None or data is None:
         size = 1.0 if given is None else float(given)
         return size, size
     flat = data.inputs.flatten(1)
-    return float(flat.norm(dim=1).max()), float(flat.abs().max())
+    largest = float(flat.abs().max()) or 1.0  # divided by, so that high powers of entries neither vanish nor overflow
+    dual = math.inf if power == 1 else power / (power - 1)
+    return float(flat.norm(dim=1).max()), largest * float((flat / largest).norm(dual, dim=1).max())
 
 
 def _ratio(norm: float, spectral: float) -> float:

@@ -268,15 +268,15 @@ def _surveyed(scale: float) -> list[Comparison]:
     size = [float(w.square().sum().sqrt()) for w in layers]
     rows = [float(w.square().sum(1).sqrt().sum()) for w in layers]
     product = math.prod(top)
-    largest, entry = float(inputs.square().sum(1).max().sqrt()), float(inputs.abs().max())
-    for power in (1.0, 2.0):
+    largest = float(inputs.square().sum(1).max().sqrt())
+    cubes = float(inputs.abs().pow(3).sum(1).max()) ** (1 / 3)
+    for power, dual, size_of in ((1.0, 0.0, float(inputs.abs().max())), (2.0, 1 / 2, largest), (1.5, 1 / 3, cubes)):
         flow = torch.ones(3, dtype=torch.float64)
         for w in layers:
             flow = w.abs().pow(power) @ flow
         path = float(flow.sum()) ** (1 / power)
-        dual = 0.0 if power == 1 else 0.5
         wanted = {
-            "path norm": (2 * width**dual) ** hidden * path * math.sqrt(math.log(3)) * entry,
+            "path norm": (2 * width**dual) ** hidden * path * math.sqrt(math.log(3)) * size_of,
             "spectral": product * sum((a / b) ** (2 / 3) for a, b in zip(rows, top, strict=True)) ** 1.5 * largest,
             "PAC-Bayes": product
             * hidden

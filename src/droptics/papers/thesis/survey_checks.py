@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from droptics.bounds import surveyed
 from droptics.evidence.claims import Comparison, compare
+from droptics.papers.instances import normal
 from droptics.papers.thesis.chapter3_checks import network, path_power
 
 INSTANCES = (((4, 3, 2, 5), 50), ((3, 6, 2), 1), ((2, 1, 9), 700), ((3, 2, 4, 3, 2, 3), 9), ((1, 3, 2), 5))
@@ -64,3 +66,28 @@ def by_paths(exponent: Callable[[float], float]) -> list[Comparison]:
             value = surveyed(weights, examples=n, power=power)["path norm"].value
             found.append(compare(value, "==", stated, f"p={power}, sizes {sizes}, n={n}"))
     return found
+
+
+def random_signs(unit: float) -> list[Comparison]:
+    """Rademacher complexity of one ReLU with l_p path norm one on inputs of signs, at least so much, against (1.1).
+
+    As relu(u) - relu(-u) = u it is at least E ||sum_i s_i x_i||_{p*}/(2n), here over all signs s of eight examples. The
+    inputs have p*-norm one (`unit` one), or entries one and, at p = 4, as many unit vectors as entries (zero).
+    """
+    found = []
+    signs = torch.tensor(list(itertools.product((-1.0, 1.0), repeat=8))).double()
+    for size, power in itertools.product((2, 16, 256, 4096), (1.0, 1.5, 2.0)):
+        root = 1 - 1 / power
+        inputs = torch.sign(normal(size, 8, size)) / size ** (unit * root)
+        sums = torch.linalg.vector_norm(signs @ inputs, 1 / root if root else math.inf, dim=1)
+        found.append(_stays_below(float(sums.mean()) / 16, size, 8, power))
+    if not unit:
+        found.append(_stays_below(0.5 * 65_536**-0.25, 65_536, 65_536, 4.0))
+    return found
+
+
+def _stays_below(complexity: float, size: int, n: int, power: float) -> Comparison:
+    first = torch.zeros(1, size).double()
+    first[0, 0] = 1.0
+    stated = surveyed([first, torch.ones(1, 1).double()], examples=n, power=power)["path norm"].value
+    return compare(complexity, "<=", stated, f"one unit, p={power}, {size} inputs, n={n}")
