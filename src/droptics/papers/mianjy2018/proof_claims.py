@@ -108,10 +108,10 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, misprints",
         "Printed and meant: M in R^(d2 x d1) in the proof of Lemma A.1, where A after (12) has that shape, too, and in "
         "Algorithm 3, R^(d1 x d2); sums over i <= d2 of rows of U up to (10), d1; ||Ax||^2 = ||A||_F^2 after (12), "
-        "E ||Ax||^2; sum_{i=1}^d lam_i^2(M) "
-        "beside the first r in the proof of Theorem 2.4, i > r; U' Sigma_W U'^T with U' = U_M^T U_W in the proof of "
-        "Theorem 3.6, U' Sigma_W V'^T with V' = V_M^T V_W, too; the index i of the loop of "
-        "Algorithm 2 is also that of the sum in it.",
+        "E ||Ax||^2; sum_{i=1}^d lam_i^2(M) beside the first r in the proof of Theorem 2.4, i > r, and kappa at its "
+        "end, kappa_j; U' Sigma_W U'^T with U' = U_M^T U_W in the proof of Theorem 3.6, U' Sigma_W V'^T with "
+        "V' = V_M^T V_W, too; a matrix called diagonalized in the proof of Remark 5.2, equalized; the index i of the "
+        "loop of Algorithm 2 is also that of the sum in it, and its first diagonal element becomes the mean, not zero.",
         "not checked",
         note="Slips of notation that change no statement: the checks of these statements use what is meant.",
     ),
