@@ -42,6 +42,7 @@ def worded_reports(scale: float) -> list[Comparison]:
         (", ".join(compact(["0", "2", "5"])), "0, 2, 5"),
         ("|".join(broken("encoder.layer.0.attention", 14)), "encoder.layer.|0.attention"),
         ("|".join(broken("a,b/c@d", 1)), "a,|b/|c@|d"),
+        ("|".join(broken("a." + "x" * 50, 40)), "a.|" + "x" * 50),
     ):
         found.append(same(told, wanted, f"text {wanted}", scale))
     names = [f"l.{i}.m.{j}" for i in range(3) for j in range(2)]

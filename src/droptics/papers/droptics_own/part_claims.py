@@ -110,8 +110,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "worded-reports",
-        "Names, numbers, groups and tables of a report stand within every width of 40 letters or more, and curves "
-        "where one map puts them.",
+        "Names, numbers, groups and tables of a report stand within every width of 40 letters or more, but for words "
+        "that are longer, which stay whole, and curves where one map puts them.",
         pair(audit_word_checks.worded_reports),
         ("audits.summary.terminal_text", "audits.drawing.curves", "audits.labels.compact"),
         WRITTEN,
