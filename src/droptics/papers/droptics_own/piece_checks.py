@@ -19,7 +19,7 @@ from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, Product
 from droptics.models import DeepLinear, LastLayer, Model, TwoLayerLinear
 from droptics.papers.droptics_own.small_room_checks import linear_head
 from droptics.papers.instances import coin_masks, normal, simplex, tensor
-from droptics.penalties import Certified, Enumerate, MonteCarlo, penalty
+from droptics.penalties import Certified, Enumerate, MonteCarlo, penalty, risk
 from droptics.penalties.certified import _by_moments_alone
 from droptics.penalties.factors import Coins, Factor, Listed, Normals, excess, factors, large
 from droptics.penalties.fourier import margin_penalties
@@ -380,5 +380,10 @@ def _too_few(model: Model, data: Sample, law: MaskLaw, count: int, reason: str) 
     assert told.guaranteed is not None
     wide = float(told.guaranteed[1] - told.guaranteed[0])
     own = float(told.upper - told.lower)
+    if reason:
+        masks = law.multipliers(count, torch.Generator().manual_seed(2))
+        losses = [Squared()(model.outputs(data.inputs, z), data.targets) @ data.shares for z in masks]
+        plain = sum(map(float, losses)) / count - float(risk(model, data))
+        found.append(compare(told.value, "==", plain, f"plain mean of {count}"))
     found.append(compare(own, "==" if reason else "<=", wide, f"interval of {count}"))
     return found

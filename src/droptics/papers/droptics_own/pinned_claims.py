@@ -77,7 +77,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "drawn-numbers",
         "A penalty from draws is their mean without its control variate, with Student's interval and its skewness; "
-        "when draws are too few is told.",
+        "where draws are too few, their plain mean with the guaranteed interval, and why is told.",
         pair(piece_checks.drawn_numbers),
         ("penalties.penalty", "penalties.MonteCarlo"),
         "Beside the same draws, summed one by one.",
