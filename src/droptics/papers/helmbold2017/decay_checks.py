@@ -328,7 +328,7 @@ def budget(share: float) -> list[Comparison]:
     found = [compare(activation, "==", share * squares(net) * norm / 2, "attained by the optimum", 1e-4)]
     for seed in range(20):
         V, w = normal(seed, 2, 3), normal(seed + 50, 2)
-        reached = (w * torch.relu(V @ x)).sum()
+        reached = (w * torch.relu(V @ x)).sum().abs()
         found.append(compare(reached, "<=", share * (V.square().sum() + w.square().sum()) * norm / 2, "any network"))
 
     def quotient(V: Tensor, w: Tensor) -> Tensor:
@@ -337,10 +337,11 @@ def budget(share: float) -> list[Comparison]:
     for width in (1, 3):
         best, _ = descend(quotient, [(width, 3), (width,)], starts=3)
         found.append(compare(-best, "==", share * norm / 2, f"largest activation per squared weight, width {width}"))
-    for A in (0.2, 3.0):
-        V, w = x[None] / norm * (A / norm) ** 0.5, tensor([(A / norm) ** 0.5])
+    for A in (0.2, 3.0, 0.0, -0.7):
+        root = (abs(A) / norm) ** 0.5
+        V, w = x[None] / norm * root, tensor([root if A > 0 else -root])
         found.append(compare((w * torch.relu(V @ x)).sum(), "==", A, f"activation of one node, A = {A}"))
-        least = share * 2 * A / norm
+        least = share * 2 * abs(A) / norm
         found.append(compare(V.square().sum() + w.square().sum(), "==", least, f"its squared weights, A = {A}"))
     return found
 

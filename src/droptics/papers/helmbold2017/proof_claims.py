@@ -163,6 +163,7 @@ CLAIMS: tuple[Claim, ...] = (
         "A >= 0 at x != 0 is 2A/||x||.",
         check=partial(decay_checks.budget, 1.0),
         control=partial(decay_checks.budget, 0.9),
+        note="Printed without A >= 0, which its use in the proof of Theorem 7 has: below 0 it is 2|A|/||x||.",
     ),
     Claim(
         "helmbold2017-misprints",

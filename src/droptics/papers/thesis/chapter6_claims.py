@@ -172,6 +172,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(training_checks.iterations_corollary, 128.0),
         control=partial(training_checks.iterations_corollary, 127.0),
         objects=("bounds.adversarial",),
+        note="The number alone: that so many steps suffice is Theorem 16 at slope 1 and needs |a_r| = kappa, as there. "
+        "Printed for all eps > 0: from 1/2 on nothing is claimed, L_rob <= 1 <= 2 eps.",
     ),
     Claim(
         "thesis-cor4-cost",
