@@ -34,7 +34,7 @@ def network():
 
 
 def fingerprint(module):
-    """Modes, hooks, buffers and all random states."""
+    """Modes, hooks, buffers, all random states, and what torch asks before it runs a function."""
     hooks = [len(part._forward_hooks) + len(part._forward_pre_hooks) for part in module.modules()]
     tables = [len(part._forward_hooks_always_called) for part in module.modules()]
     return (
@@ -46,6 +46,8 @@ def fingerprint(module):
         np.random.get_state()[1].tolist(),  # noqa: NPY002
         torch.get_rng_state().tolist(),
         torch.is_grad_enabled(),
+        torch._C._is_torch_function_enabled(),
+        torch._C._len_torch_function_stack(),
     )
 
 
@@ -134,9 +136,12 @@ class Interrupt:
 
 
 def _leaving(frame):
-    """Whether a `with` block is about to be left: a trace can raise before that, an interrupt comes after it."""
+    """Whether a `with` block is about to be left: a trace can raise before that, an interrupt comes after it.
+
+    An answer that is returned from inside the block is moved out of the way first.
+    """
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip()
-    return line.startswith("with ") and dis.opname[frame.f_code.co_code[frame.f_lasti]] == "LOAD_CONST"
+    return line.startswith("with ") and dis.opname[frame.f_code.co_code[frame.f_lasti]] in ("LOAD_CONST", "SWAP")
 
 
 def interrupted(call, at):
