@@ -3047,8 +3047,8 @@ SEVENTEENTH = (
     defect(
         "bounds.statistical",
         "the ReLU bound does not share its confidence over the grid",
-        "count, confidence=1 - failure, empirical=True)",
-        "count, confidence=confidence, empirical=True)",
+        "slack = 12 * tail(count, failure / 2)",
+        "slack = 12 * tail(count, (1 - confidence) / 2)",
     ),
     defect(
         "spectra.unequal_rates",
