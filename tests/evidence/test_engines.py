@@ -10,6 +10,7 @@ import evidence_toys as toys
 import pytest
 import typer
 from systems import posix
+from threadpoolctl import threadpool_info
 from typer.testing import CliRunner
 
 from droptics import clusters
@@ -39,6 +40,11 @@ def test_engines_have_names():
     for name in ("dask://", "processes:", "processes:two", "slurm"):
         with pytest.raises(ValueError, match="engine must be local, processes, processes:N or dask://host:port"):
             engine(name)
+
+
+def test_the_libraries_of_a_cell_add_in_one_thread():
+    with engines.one_thread():
+        assert {library["num_threads"] for library in threadpool_info()} == {1}
 
 
 def test_dask_says_what_to_install(monkeypatch):

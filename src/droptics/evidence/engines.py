@@ -224,6 +224,7 @@ def _attempt(task: Task, name: str) -> Done:
     attempts.put(1)  # type: ignore[no-untyped-call]
     lost = attempts.qsize() > 2  # type: ignore[no-untyped-call]
     done = Done(task.key, error="its worker process died twice") if lost else perform(task)
+    attempts.get()  # type: ignore[no-untyped-call]  # it ended: should the rows be lost with their worker, it runs again
     attempts.close()  # type: ignore[no-untyped-call]
     return done
 
