@@ -90,3 +90,11 @@ def test_penalties_of_many_networks_are_those_of_each():
         alone = penalty(TwoLayerLinear(U[i], V[i]), data, law)
         assert abs(float(together.value[i]) - float(alone)) <= float(together.error[i]) + float(alone.error)
         assert abs(float(together.value[i]) / float(alone) - 1) <= 1e-14
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_heads_of_any_number_of_rows_multiply(rows, monkeypatch):
+    monkeypatch.setattr(forms, "MANY", 1)
+    columns, heads, half = normal(2, 9, 5), normal(2, rows, 5, seed=1), normal(9, 9, seed=2)
+    wanted = torch.einsum("kiw,ij,kjw,kaw->kw", columns, half @ half.mT, columns, heads.square())
+    torch.testing.assert_close(column_forms(columns, half @ half.mT, heads), wanted, rtol=1e-12, atol=0)

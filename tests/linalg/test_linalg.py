@@ -537,6 +537,9 @@ def test_krylov_outgrows_the_room_it_was_given():
 def test_energies_that_overflow_are_refused():
     with pytest.raises(ValueError, match="finite squared norm, got inf; scale it down"):
         Operator.of(torch.full((2, 2), 1e200, dtype=torch.float64))
+    single = torch.full((2, 2), 2.0**100)  # squares that float32 does not hold are added in double precision
+    for matrix in (single, single.to_sparse()):
+        assert Operator.of(matrix).energy == pytest.approx(4 * 2.0**200, rel=1e-14)
 
 
 def test_in_place_rotation_refuses_what_it_would_break():
@@ -667,3 +670,24 @@ def test_inverse_iteration_needs_no_other_route(size):
     assert told <= 4e-15
     bad = values + 1e-3 * size
     assert _vectors(diagonal, beside, bad, rows) > 1e-6
+
+
+def test_columns_that_are_even_up_to_rounding_stay_so():
+    """Products are taken afresh after columns that need no turn: a rotation by a stale one would make norms uneven."""
+    rows = [(1.0 + EPS, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 0.0), (1.0, 0.0)]
+    for order in dict.fromkeys(itertools.permutations(rows)):
+        factor = torch.tensor(order, dtype=torch.float64).mT
+        (equal,) = equalize_columns(factor)
+        close(equal.square().sum(0), torch.ones(5).double(), relative=64 * EPS, scale=1.0)
+        close(equal @ equal.mT, factor @ factor.mT, relative=64 * EPS, scale=5.0)
+
+
+@pytest.mark.parametrize("factor", [0.0, 1e-120, 1.0])
+def test_little_is_left_of_a_map_of_which_all_is_found(factor):
+    """Of nothing at all, too: its square must not be divided by."""
+    matrix = torch.zeros(9, 11, dtype=torch.float64)
+    matrix[1, 2], matrix[0, 4] = 3.0 * factor, -2.0 * factor
+    run = Krylov(Operator.of(matrix), block=4)
+    run.grow()
+    assert run.rest_bound(run.ritz(), 2) <= 1e-6 * (factor or 1.0)
+    assert 2.0 * factor <= run.rest_bound(run.ritz(), 1) <= 2.1 * factor + 1e-140

@@ -6,7 +6,9 @@ import pytest
 import torch
 from cases import normal
 
-from droptics.linalg.ranks import dependencies, distinct, proved_rank, seems_singular, vanishes
+from droptics.data import Sample
+from droptics.linalg.ranks import dependencies, distinct, independent, proved_rank, seems_singular, vanishes
+from droptics.spectra.coordinates import _few
 
 
 def exact_rank(matrix: torch.Tensor) -> int:
@@ -94,3 +96,28 @@ def test_columns_that_differ_where_division_underflows_are_distinct():
     matrix = torch.tensor([[2.0**500, 2.0**500], [2.0**-600, 2.0**-601], [2.0**500, 2.0**500]], dtype=torch.float64)
     for each in (matrix, matrix.mT):
         assert proved_rank(each) == exact_rank(each) == 2
+
+
+def test_what_rounding_hides_is_not_proved_and_told_as_lost():
+    """A third of a column depends on it up to rounding, four times a column without any."""
+    base = (8 * normal(40, 2)).round()
+    for extra, proved in ((base[:, :1] / 3, 0), (4 * base[:, :1], 1)):
+        rows = torch.cat([base, extra], 1)
+        roots = rows / 40**0.5
+        told = independent(rows, None, rows, 1 / 40, roots.mT @ roots)
+        assert (len(told.kept), told.proved) == (2, proved)
+        assert (told.lost > 0) == (not proved)
+        assert told.lost < 1e-14
+        few = _few(Sample(rows, base), rows, base, 1 / 40, roots.mT @ roots)
+        assert (few.lost, few.proved) == (told.lost, proved)
+
+
+def test_later_rows_may_tell_rows_and_columns_apart():
+    """The first rows only say whether it is worth to look at all of them."""
+    alike = torch.cat([normal(1, 3).repeat(20, 1), normal(3, 3, seed=1)])
+    assert proved_rank(alike) == exact_rank(alike) == 3
+    assert proved_rank(alike[:20]) == 1
+    late = normal(30, 3)
+    late[:20, 2] = 2 * late[:20, 1]
+    assert proved_rank(late) == exact_rank(late) == 3
+    assert proved_rank(late[:20]) == 2

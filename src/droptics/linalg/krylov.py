@@ -220,7 +220,7 @@ class Krylov:
         guess = max(float(ritz.values[min(count, len(ritz.values) - 1)]), math.sqrt(spare))
         left = self._basis @ ritz.vectors[:, :count]
         times, back = self.operator.rough
-        square = max(guess, math.sqrt(self.operator.energy) * 1e-12, 1e-300) ** 2
+        square = max(guess, math.sqrt(self.operator.energy) * 1e-12, 1e-150) ** 2
 
         def shifted(block: Tensor) -> Tensor:
             image = times(back(block))
