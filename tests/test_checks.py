@@ -1,5 +1,7 @@
 """Ground floor and linear algebra: refusals and rare branches, each against an independent fact."""
 
+import math
+from random import Random
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,7 +15,7 @@ from typing_extensions import TypeAliasType
 
 from droptics.annotations import described
 from droptics.answers import checked
-from droptics.arguments import Count, Positive
+from droptics.arguments import Count, Positive, RateList
 from droptics.bounds import hoeffding
 from droptics.checks import as_drop, as_float_tensor, check_finite, check_positive, check_probability, check_same_kind
 from droptics.data import Entries, Measurements, Moments, Sample
@@ -21,6 +23,7 @@ from droptics.envelopes import envelope, induced
 from droptics.equalization import equalize
 from droptics.errors import NoClosedForm
 from droptics.estimates import Bound, Estimate
+from droptics.layers import DropBlock
 from droptics.linalg import equalize_columns, k_support_shrink, psd_inverse_root, psd_root
 from droptics.linalg.rotations import equalize_columns_, equalizer
 from droptics.losses import Loss
@@ -64,6 +67,10 @@ from droptics.penalties import penalty
         (lambda: Entries(torch.tensor([0]), torch.tensor([0]), torch.ones(1), (0, 2)), "shape must be"),
         (lambda: Entries(torch.ones(0).long(), torch.ones(0).long(), torch.ones(0), (2, 2)), "at least one observed"),
         (lambda: Measurements(torch.ones(0, 2, 2), torch.ones(0)), "at least one measurement"),
+        (
+            lambda: Measurements(torch.ones(2, 2, 2).double(), torch.ones(2)),
+            "values is torch.float32 on cpu but matrices",
+        ),
         (lambda: SlidingBlock(torch.tensor([0.1, 0.2]), 4, 2), "one number for SlidingBlock, got 2"),
         (lambda: SlidingBlock(0.1, 4, 2, "open"), "edges must be"),
         (lambda: SlidingBlock(0.1, 2, 3, "valid"), "block must not exceed size"),
@@ -272,3 +279,42 @@ def test_a_sound_call_says_nothing_of_other_values_of_its_types():
             area(0, 3.0)
         with pytest.raises(ValueError, match="height must be"):
             area(2, height=float("nan"))
+
+
+def test_a_truth_value_is_none_of_the_numbers_that_are_listed():
+    with pytest.raises(ValueError, match="spatial must be 1 or 2"):
+        DropBlock(0.1, 2, spatial=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Bernoulli, "a droptics Bernoulli"),
+        (nn.Linear, "an nn.Linear"),
+        (Random, "a Random"),
+    ],
+)
+def test_classes_are_named_with_the_library_that_they_are_from(kind, words):
+    check = described(kind)
+    assert check is not None
+    assert check.text == words
+
+
+def test_lists_of_rates_end_below_one():
+    accepted = [
+        value for value in (0.0, [0.0, 0.999], 1.0, [0.5, 1.0], [-0.1], [], [[0.5]], "0.5") if RateList()(value)
+    ]
+    assert accepted == [0.0, [0.0, 0.999]]
+
+
+def test_numbers_that_overflow_outside_of_tensors_are_those_of_an_argument():
+    """Python's own floats raise where tensors become infinite; small numbers are not to blame."""
+
+    @checked
+    def growth(rate: Positive, matrix: torch.Tensor) -> float:
+        return math.exp(rate * float(matrix.sum()))
+
+    with pytest.raises(ValueError, match=r"^matrix holds numbers up to 2.1e\+06, too large for this answer"):
+        growth(1.0, torch.full((2, 2), 2.1e6))
+    with pytest.raises(OverflowError):
+        growth(1000.0, torch.ones(2, 2))

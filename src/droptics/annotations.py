@@ -66,7 +66,9 @@ def described(hint: Any) -> Check | None:  # noqa: PLR0911 - one line per kind o
     if origin is Union or isinstance(hint, types.UnionType):
         return _either(parts)
     if origin is Literal:
-        return Check(" or ".join(map(repr, parts)), lambda value: isinstance(value, str | int) and value in parts)
+        # a truth value is no number, though it equals one
+        accepts = lambda value: type(value) is not bool and isinstance(value, str | int) and value in parts  # noqa: E731
+        return Check(" or ".join(map(repr, parts)), accepts)
     if origin is type:
         accepts = lambda value: isinstance(value, type) and issubclass(value, parts[0])  # noqa: E731
         return Check(f"a class of {_named(parts[0])}", accepts)
