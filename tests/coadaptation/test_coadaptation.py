@@ -470,6 +470,16 @@ def test_subnetworks_name_what_they_need():
         coadaptation.subnetwork_outputs(Autoencoder(randn(4, 2)), data.inputs, torch.ones(1, 2).double())
 
 
+def test_units_of_equal_flow_are_kept_in_the_order_of_their_places():
+    """Two hundred of them, which a sort that is not stable would mix."""
+    signs = normal(1, 200, seed=6).sign()
+    model, data = TwoLayerLinear(signs, torch.ones(1, 200).double()), Sample(torch.ones(1, 1).double(), signs[:, :1])
+    found = coadaptation.accuracy_by_width(model, data)
+    assert torch.equal(found, coadaptation.accuracy_by_width(model, data, torch.arange(200)))
+    assert found.tolist() == [0.0, *(signs[0].cumsum(0) * signs[0, 0] > 0).double().tolist()]
+    assert 0 < float(found.mean()) < 1
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_the_worst_direction_in_the_plane_is_that_of_a_grid(seed):
     """Few points, so that arcs are wide and every one of them is the best for some seed."""

@@ -331,3 +331,11 @@ def test_an_explicit_penalty_can_say_when_it_is_off(loss, outputs):
     assert half.value.dtype == torch.float32
     with pytest.raises(ValueError, match="nothing to check"):
         ExplicitDropout(0.5, head).check(features)
+
+
+def test_what_large_maps_keep_is_divided_by_its_share() -> None:
+    """The mean over a million ones stays one, though only one in ten is kept: all but the rounding of two sums."""
+    torch.manual_seed(0)
+    output = DropBlock(0.9, 3, rescale="realized")(torch.ones(1, 1, 1000, 1000, dtype=torch.float64))
+    assert float((output == 0).double().mean()) > 0.8
+    assert abs(float(output.mean()) - 1) < 1e-12

@@ -178,6 +178,12 @@ class Recurrent(nn.Module):
         return self.memory(x[:, None])[0][:, 0]
 
 
+def test_units_of_a_site_are_entries_unless_channels_are_asked_for():
+    layer = nn.Conv2d(1, 2, 1)
+    assert Site(layer, layer, (2, 3, 4)).units == 24
+    assert Site(layer, layer, (2, 3, 4), channels=True).units == 2
+
+
 def test_a_site_masks_one_layer_and_leaves_the_module_as_it_was():
     module = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.5), nn.Linear(6, 3)).double().train()
     site = Site.of(module, "1", sample().inputs)

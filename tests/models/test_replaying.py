@@ -5,6 +5,7 @@ import torch
 from cases import normal
 from torch import nn
 
+from droptics.models import replaying
 from droptics.models.replaying import Recording
 from droptics.models.watching import watched
 
@@ -87,3 +88,22 @@ def test_only_what_a_run_towards_a_site_asks_for_is_kept():
     again, _ = watched(module, lambda: module(normal(4, 2, seed=9)), lambda *_: 0.0, replay=replay)
     assert torch.equal(again, truth)
     assert calls == list(module.late)  # hooks of a part that returns an earlier result are called, its parts are not
+
+
+@pytest.mark.parametrize("spare", [0, -1])
+def test_results_are_kept_while_their_bytes_fit(spare, monkeypatch):
+    values = normal(5, 3), [normal(4).float(), 2.0]  # 15 numbers of eight bytes, and four of four
+    monkeypatch.setattr(replaying, "MOST_BYTES", 7 + 15 * 8 + 4 * 4 + spare)
+    recording = Recording(size=7)
+    copied, kept = recording._copied(values)
+    assert (kept, recording.size) == ((True, 143) if spare == 0 else (False, 7))
+    assert (copied is None) == (spare < 0)
+
+
+def test_what_had_happened_by_a_moment_includes_the_moment():
+    module, inputs, recording = Twice(), normal(4, 2), Recording()
+    watched(module, lambda: module(inputs), lambda *_: 0.0, recording=recording)
+    first, second = recording.places["drop"], recording.places["drop@2"]
+    assert recording.before(first).places == {"drop": first}
+    assert recording.before(second - 1).places == {"drop": first}
+    assert recording.before(second).places == recording.places

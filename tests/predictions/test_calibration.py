@@ -31,6 +31,19 @@ def test_noise_is_found_where_it_made_the_data():
     assert abs(found - 0.8) <= 5 * 0.8 / math.sqrt(4000) * 2  # the masks' spread blurs it by less than two
 
 
+@pytest.mark.parametrize(("scale", "far"), [(2.0**-30, 5), (2.0**30, 3)])
+def test_the_noise_has_the_units_of_the_targets(scale, far):
+    """Also where no mask reaches a target, which then costs the logarithm of the least density: one per unit."""
+    found = []
+    for unit in (1.0, scale):
+        model, inputs = TwoLayerLinear(unit * normal(1, 3), normal(INPUTS, 3)), normal(40, INPUTS)
+        prediction = predictive(model, inputs, Bernoulli(0.2, 3))
+        targets = prediction.mean.value + 0.05 * unit * normal(40, 1, seed=9)
+        targets[0] += far * unit
+        found.append(fit_noise(prediction, targets) / unit)
+    assert found[1] == pytest.approx(found[0], rel=2e-4)  # each search ends within 1e-4
+
+
 def test_the_true_model_is_calibrated_and_a_wrong_one_is_not():
     inputs, targets = observations(1500, 0.5, seed=3)
     prediction = predictive(NETWORK, inputs, LAW)

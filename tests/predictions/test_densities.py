@@ -179,3 +179,12 @@ def test_the_table_of_the_distribution_function_is_the_function():
     density = predictive(model, skewed_inputs(), law).density(0.4)
     grid, table = density.cdf_table()
     close(table[::37], density.cdf(grid[::37]), 1e-12, scale=1.0)
+
+
+@pytest.mark.parametrize("least", [1, 8, 100])
+def test_a_table_is_never_coarser_than_its_series(least):
+    model, law = CASES["relu"]
+    density = predictive(model, skewed_inputs(), law).density(0.05)
+    grid, table = density.cdf_table(least)
+    assert len(grid) > density.coefficients.shape[-1] > 8
+    close(table, density.cdf(grid), 1e-12, scale=1.0)

@@ -415,3 +415,11 @@ def test_plain_monte_carlo_has_the_right_spread():
         found = predictive(model, inputs, law, MonteCarlo(200, seed=seed))
         scores.append(float((found.mean.value - exact.mean.value) / (exact.std / math.sqrt(200))))
     assert abs(sum(score**2 for score in scores) / 400 - 1) <= 5 * math.sqrt(2 / 400)
+
+
+def test_all_masks_of_linear_layers_give_what_the_closed_form_gives():
+    model = DeepLinear([normal(3, 4), normal(2, 3, seed=1), normal(2, 2, seed=2)])
+    inputs, masks = normal(5, 4, seed=3), Product([Bernoulli(0.3, 3), Bernoulli(0.4, 2)])
+    closed, listed = predictive(model, inputs, masks), predictive(model, inputs, masks, Enumerate())
+    close(listed.mean.value, closed.mean.value, 1e-12)
+    close(listed.variance.value, closed.variance.value, 1e-12)

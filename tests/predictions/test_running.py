@@ -11,9 +11,11 @@ from torch import nn
 from torch.nn import functional
 
 from droptics.masks import Bernoulli
+from droptics.models.watching import Places
 from droptics.penalties import MonteCarlo
 from droptics.predictions import predictive
-from droptics.predictions.modules import Unsteady, read_module
+from droptics.predictions.modules import Unsteady, _alike, read_module
+from droptics.predictions.running import _Masked
 
 RATE = 0.3
 
@@ -226,3 +228,32 @@ def test_inputs_derivatives_and_orders_are_the_modules_own(way, seed):
             covers(estimate, expected)
         else:
             close(estimate.value, expected, 1e-12)
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_functions_that_draw_for_themselves_do_so_where_they_are_live(live):
+    source = torch.randn(5, 40, generator=torch.Generator().manual_seed(0))
+    with _Masked(Places(nn.Identity()), {}, live) as mode:
+        torch.manual_seed(1)
+        ours = functional.alpha_dropout(source, RATE, True)
+    torch.manual_seed(1)
+    assert torch.equal(ours, functional.alpha_dropout(source, RATE, live))
+    assert len(mode.seen.drawing) == 1
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_packed_sequences_draw_where_they_are_live(live):
+    layer = nn.GRU(2, 3, 2, dropout=RATE)
+    packed = nn.utils.rnn.pack_padded_sequence(torch.ones(4, 2, 2), torch.tensor([4, 3]))
+    with _Masked(Places(layer), {}, live) as mode:
+        found = [layer(packed)[0].data for _ in range(2)]
+    quiet = layer.eval()(packed)[0].data
+    assert [torch.equal(one, quiet) for one in found] == [not live] * 2
+    assert len(mode.seen.drawing) == 2
+
+
+def test_runs_are_compared_on_the_scale_of_what_both_have():
+    few = torch.tensor([[1.0], [2.0]], dtype=torch.float64)
+    many = torch.cat([few + 1e-6, torch.full((1, 1), 1e9, dtype=torch.float64)])
+    assert not _alike(few, many)
+    assert _alike(few, torch.cat([few, many[2:]]))

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from cases import normal
+from compare import close
 
 from droptics.masks import Bernoulli, Block, Product
 from droptics.models import ReLUNet
@@ -98,6 +99,17 @@ def test_a_control_that_runs_against_the_outputs_has_a_negative_weight():
     torch.testing.assert_close(found.control, weight * along, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(found.known, weight**2 * variance, rtol=1e-9, atol=1e-12)
     assert found.words == f"control: slopes x {float(weight):.2f}"
+
+
+def test_the_control_of_variances_is_taken_off_as_it_follows_them():
+    """Variances are a constant and half of their control: the constant is left, up to the ridge of 8 eps."""
+    follows = normal(8, 2, 1)
+    follows -= follows.mean(0)
+    still = torch.zeros_like(follows)
+    control = SimpleNamespace(kind="main", control=lambda _: still, noise_control=lambda _: follows)
+    draws = SimpleNamespace(strata=Strata.none(8))
+    found = _weighed(None, (normal(8, 2, 1, seed=1), 3.0 + follows / 2), [control], [torch.ones(2, 1).double()], draws)
+    close(found.noise, torch.full_like(follows, 3.0), 1e-13)
 
 
 def test_the_covariance_of_drawn_masks_is_unbiased():

@@ -245,3 +245,16 @@ def test_a_forward_put_into_a_class_of_torch_has_no_structure(monkeypatch):
     module = nn.Sequential(nn.Linear(3, 2))
     monkeypatch.setattr(nn.Linear, "forward", lambda self, x: TABLE["scale"] * x)
     assert structure(module) is None
+
+
+def test_a_wrapper_that_bears_a_name_of_torch_is_followed():
+    @functools.wraps(functional.relu)
+    def disguised(x):
+        return TABLE["scale"] * x
+
+    def forward(self, x):
+        return disguised(x)
+
+    kind = type("Other", (Net,), {"forward": forward})
+    assert disguised.__module__.partition(".")[0] == "torch"
+    assert structure(kind()) is None

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from tuned import RATES, Branching, Everything, data, flipped, perceptron, plain_fit, seeded
 
-from droptics.evidence.engines import Dask, Processes, one_thread
+from droptics.evidence.engines import Dask, Local, Processes, one_thread
 from droptics.losses import CrossEntropy
 from droptics.models.watching import Places
 from droptics.rates import Fit, copies, tune_rates
@@ -328,6 +328,31 @@ def test_a_killed_run_resumes(tmp_path):
     assert list(tmp_path.glob("*.safetensors")), "killed before its first checkpoint or after its end"
     found = tune_rates(perceptron(), data(40, 1), data(30, 2), fit=SLOW, scan=RATES, store=tmp_path, progress=False)
     assert numbers(found) == numbers(whole)
+
+
+def test_what_is_left_of_a_population_is_told_and_its_buffers_go_on(tmp_path):
+    """Two copies of five steps each, broken off after three of both; running moments are no weights."""
+    module = seeded(nn.Sequential(nn.Linear(7, 5), nn.BatchNorm1d(5), nn.Dropout(0.5), nn.Linear(5, 3)))
+    fit = Fit(epochs=1, batch_size=8, step_size=1e-2, looks=5)
+    rates, place = [{"2": 0.2}, {"2": 0.6}], copies.Checkpoint(str(tmp_path / "x.safetensors"), "this")
+    whole = train_copies(problem(module, fit), rates, 7, "population")
+    ticks = []
+
+    def broken(steps):
+        ticks.append(steps)
+        if len(ticks) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_copies(problem(module, fit), rates, 7, "population", place, broken)
+    later = []
+    assert train_copies(problem(module, fit), rates, 7, "population", place, later.append) == whole
+    assert (ticks, later) == ([2, 2, 2], [6, 2, 2])
+
+
+def test_every_unfinished_population_has_a_place_of_its_own(tmp_path):
+    runner = Runner(problem(perceptron(), FIT), "auto", Local(), tmp_path, False)
+    assert len({runner._checkpoint(names).path for names in (["a"], ["a", "b"], ["a", "c"], ["b", "a"])}) == 4
 
 
 TAIL = Fit(epochs=20, batch_size=16, step_size=1e-2, stop="last", looks=1, tail=3)

@@ -1,5 +1,7 @@
 """Where algebra reaches: heads and estimators, against fits one by one."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from tuned import data, seeded
 from droptics import DropoutClassifier, DropoutCompletion, DropoutRegressor, DropoutRidgeCV, tune_rates
 from droptics.heads.ridge import DropoutRidge
 from droptics.rates import Fit
+from droptics.rates.estimators import _losses
 from droptics.recommenders import DropoutCompletionCV
 
 SCAN = (0.0, 0.2, 0.5)
@@ -114,6 +117,13 @@ def test_networks_are_judged_by_what_they_say_of_the_target():
     found = tune_rates(classifier, (rows[:, :3], labels), (rows[:, :3], labels), scan=(0.05, 0.3), progress=False)
     chances = DropoutClassifier((4,), 0.3, epochs=2).fit(rows[:, :3], labels).predict_proba(rows[:, :3])
     assert found.points[1].loss == pytest.approx(-np.log(chances[np.arange(30), labels]).mean())
+
+
+def test_labels_stand_where_the_estimator_has_them_and_no_loss_is_infinite():
+    chances = np.array([[0.25, 0.75], [1.0, 0.0]])
+    said = SimpleNamespace(classes_=np.array(["b", "d"]), predict_proba=lambda inputs: chances[inputs])
+    losses = _losses(said, ([0, 1, 1], ["d", "b", "d"]), "train").tolist()
+    assert losses == pytest.approx([-np.log(0.75), 0.0, -np.log(np.finfo(np.float64).tiny)])
 
 
 def test_an_estimator_that_chooses_its_rate_gives_the_same_answer():

@@ -54,3 +54,11 @@ def test_sizes_and_steps_of_an_epoch():
     order = apart.order(0, 7)
     assert [apart.batch(order, i, 4).count for i in range(3)] == [apart.parts[int(i)].count for i in order]
     assert apart.some(2, 1) is apart
+
+
+@pytest.mark.parametrize(
+    ("joined", "own", "units"), [(True, True, 8), (True, False, 8), (False, False, 8), (False, True, 2)]
+)
+def test_losses_are_those_of_examples_but_for_batches_whose_module_returns_its_own(joined, own, units):
+    batches = [Batch((normal(n, 2),), {}, torch.zeros(n), n, own_loss=own) for n in ((8,) if joined else (3, 5))]
+    assert Examples(tuple(batches), joined).units == units

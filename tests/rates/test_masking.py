@@ -167,3 +167,25 @@ def test_copies_share_masks_inside_vmap():
     for i, rate in enumerate((0.1, 0.5)):
         with SharedMasks(Places(module), {"dropout": rate}, 4, 2, []):
             assert torch.equal(together[i], functional.dropout(inputs, 0.3))
+
+
+@pytest.mark.parametrize("named", [0, 1, 7])
+def test_attention_of_several_heads_finds_its_rate_by_name_and_by_place(named):
+    """Called with so many of its first eleven arguments by name; torch's own attention at that rate and seed."""
+    torch.manual_seed(0)
+    layer, source = nn.MultiheadAttention(4, 2), torch.randn(3, 5, 4)
+    values = [source] * 3 + [4, 2, layer.in_proj_weight, layer.in_proj_bias, None, None, False, 0.5]
+    names = (
+        "query key value embed_dim_to_check num_heads in_proj_weight in_proj_bias bias_k bias_v add_zero_attn dropout_p"
+    )
+    given = dict(zip(names.split(), values, strict=True))
+    place = 11 - named
+    options = {name: given[name] for name in names.split()[place:]}
+    options |= {"out_proj_weight": layer.out_proj.weight, "out_proj_bias": layer.out_proj.bias}
+    with SharedMasks(Places(layer), {"attention_dropout": 0.2}, 3, 1, []):
+        ours = functional.multi_head_attention_forward(*values[:place], **options)[0]
+    torch.manual_seed(key(3, 1, "attention_dropout"))
+    theirs = functional.multi_head_attention_forward(
+        *values[:10], 0.2, layer.out_proj.weight, layer.out_proj.bias, training=True
+    )[0]
+    assert torch.equal(ours, theirs)

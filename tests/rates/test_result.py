@@ -1,5 +1,8 @@
 """The picture of a scan."""
 
+import json
+import math
+
 import pytest
 
 from droptics.rates.result import Cost, Point, Rates, SiteRate
@@ -16,3 +19,13 @@ def test_the_band_is_two_standard_errors_on_both_sides():
     for rate, low, high in ((0.1, 1.0, 1.8), (0.3, 1.0, 1.0), (0.5, 1.0, 1.2)):
         heights = [float(y) for x, y in edges if abs(x - rate) < 1e-12]
         assert (min(heights), max(heights)) == pytest.approx((low, high))
+
+
+def test_what_is_written_is_what_was_found_but_for_numbers_that_are_not_finite():
+    points = (Point("scan", {"a": 0.3}, 1.5, 0.1, math.nan, None, True, math.inf, (3,), 1),)
+    sites = (SiteRate("a", "dropout", 0.5, 0.3, "flat", "a"),)
+    told = Rates({"a": 0.3}, sites, points, Cost(3, 0, 1.0, False), "flat", "why", 0.3, (0.3,)).to_dict()
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    assert (told["rates"], told["verdict"], told["sites"][0]["rate"]) == ({"a": 0.3}, "flat", 0.3)
+    assert [told["points"][0][name] for name in ("loss", "steps")] == [1.5, [3]]
+    assert [value for value in told["points"][0].values() if value is None] == [None] * 3

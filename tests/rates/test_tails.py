@@ -115,6 +115,13 @@ def test_no_copy_is_trained():
     assert (own.method, own.cost.copies) == ("scan", 2)
 
 
+def test_sites_that_keep_their_rate_are_told():
+    module = seeded(Branches().double())
+    found = tune_rates(module, TRAIN, HELD, scan=(0.0, 0.3), sites=["first"], progress=False)
+    assert found.method == "exact training loss of the affine tail"
+    assert found.skipped == {"second": "not among `sites`"}
+
+
 class Same(torch.autograd.Function):
     """The identity in the old form of such functions, which torch.func refuses."""
 

@@ -228,6 +228,16 @@ def test_calls_that_share_a_rate_get_the_first():
     assert set_rates(module, {"other.one": 0.1}, {"other.one": 0.1}) == ["other.one"]
 
 
+def test_of_two_numbers_that_may_be_the_rate_neither_is_set():
+    module = nn.Linear(2, 2)
+    module.drop, module.attention_drop = 0.3, 0.3
+    assert set_rates(module, {"one": 0.1}, {"one": 0.3}) == ["one"]
+    assert (module.drop, module.attention_drop) == (0.3, 0.3)
+    module.attention_drop = 0.4
+    assert set_rates(module, {"one": 0.1}, {"one": 0.3}) == []
+    assert (module.drop, module.attention_drop) == (0.1, 0.4)
+
+
 def test_a_rate_of_zero_may_be_an_integer_and_a_switch_is_no_rate():
     module = nn.Linear(2, 2)
     module.drop, module.drop_first = 0, False

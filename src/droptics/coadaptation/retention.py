@@ -164,7 +164,6 @@ def _sweep(points: Tensor, weights: Tensor) -> Tensor:
     turns = ((turns + math.pi).remainder(2 * math.pi) - math.pi).sort().values
     starts, ends = turns, torch.cat([turns[1:], turns[:1] + 2 * math.pi])
     middles = (starts + ends) / 2
-    middles = torch.where(middles > math.pi, middles - 2 * math.pi, middles)
     first = torch.searchsorted(unrolled, middles - math.pi / 2)
     last = torch.searchsorted(unrolled, middles + math.pi / 2)
     a, b, c = (sums[last] - sums[first]).unbind(1)

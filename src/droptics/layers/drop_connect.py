@@ -38,7 +38,7 @@ class DropConnect(nn.Linear):
     @staticmethod
     def of(linear: nn.Linear, drop: float = 0.5, *, per_example: bool = False) -> DropConnect:
         """The same layer (its parameters are shared, not copied) with weights that drop."""
-        layer = DropConnect(1, 1, drop, bias=linear.bias is not None, per_example=per_example)
+        layer = DropConnect(1, 1, drop, per_example=per_example)
         layer.in_features, layer.out_features = linear.in_features, linear.out_features
         layer.weight, layer.bias = linear.weight, linear.bias
         return layer

@@ -128,7 +128,7 @@ def _reduce(matrix: Array, diagonal: Array, beside: Array, work: Array, factors:
             v[c] = work[i, c] - (ui * q[c] + qi * u[c])
         diagonal[i] = v[i]
         if i == 1:
-            beside[0], diagonal[0], work[1, 0] = v[0], work[0, 0] - 2.0 * u[0] * q[0], 1.0
+            beside[0], diagonal[0] = v[0], work[0, 0] - 2.0 * u[0] * q[0]
             break
         factor, beside[i - 1] = _reflector(v, i)
         factors[i] = factor

@@ -229,7 +229,7 @@ class _FunctionWatch(DropoutCalls):
         return self._at_rate(func, args, options, 4, wanted)
 
     def _multi_head(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        rate = float(args[10] if len(args) > 10 else options["dropout_p"])
+        rate = float(args[10])
         wanted = self._record("attention dropout", rate, bool(options.get("training", True)) and rate > 0)
         if callable(wanted):
             return multi_head(masked(wanted))(*args, **{**options, "training": True})

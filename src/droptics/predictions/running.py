@@ -95,7 +95,7 @@ class _Masked(DropoutCalls):
         return attention(*args, **options, masking=self._site(name, rate, "attention dropout"))
 
     def _multi_head(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        rate = float(args[MULTI_HEAD] if len(args) > MULTI_HEAD else options["dropout_p"])
+        rate = float(args[MULTI_HEAD])
         name = self.places.name("attention_dropout")
         if rate == 0 or not options.get("training", True):
             return func(*args, **options)

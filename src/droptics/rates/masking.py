@@ -80,15 +80,11 @@ class SharedMasks(DropoutCalls):
         return (weights * (keep / _staying(rate)).to(weights.dtype)) @ values
 
     def _multi_head(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        position = 10  # dropout_p
-        own = float(args[position] if len(args) > position else options["dropout_p"])
+        position = 10  # of dropout_p, which torch hands on by place, however it was called
+        own = float(args[position])
         rate = self._native("attention dropout", own, bool(options.get("training", True)) and own > 0)
-        if len(args) > position:
-            args = (*args[:position], rate, *args[position + 1 :])
-        else:
-            options["dropout_p"] = rate
         options["training"] = rate > 0
-        return func(*args, **options)
+        return func(*args[:position], rate, *args[position + 1 :], **options)
 
     def _recurrent(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         values = list(args)
