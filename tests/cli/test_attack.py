@@ -95,6 +95,19 @@ def test_table_bytes_counts_and_output(folder: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_doubts_are_told_and_none_where_there_is_none(tmp_path: Path) -> None:
+    """Without weights no gradient moves an input, and the search cannot have found anything."""
+    for scale, doubts in ((0.0, ["gradients vanish"]), (1.0, [])):
+        images = torch.rand(12, 4, generator=torch.Generator().manual_seed(0))
+        np.savez(tmp_path / "images.npz", images=images.numpy(), labels=np.zeros(12, int))
+        weight = scale * torch.tensor([[1.0, 1, 1, 1], [0, 0, 0, 0]])
+        save_file({"0.weight": weight, "0.bias": torch.tensor([1.0, 0.0])}, tmp_path / "net.safetensors")
+        told = answer(tmp_path / "net.safetensors", "--data", tmp_path / "images.npz", "--threat", "linf:0.01")[
+            "doubts"
+        ]
+        assert told == "none" if not doubts else all(part in " ".join(told) for part in doubts)
+
+
 def test_the_standard_ensemble_and_what_it_writes(folder: Path, tmp_path: Path) -> None:
     options = ["--data", folder / "images.npz", "--threat", "linf:0.03", "--standard", "--count", 20]
     out, html, state = (tmp_path / name for name in ("found.safetensors", "page.html", "state.safetensors"))

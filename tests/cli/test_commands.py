@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from droptics.cli.files import read_model, read_sample, write_model
 from droptics.cli.optimum import _seconds
 from droptics.cli.reproduce import reproduce_command
+from droptics.cli.verify import verify_command
 from droptics.data import Sample
 from droptics.masks import Bernoulli, Block, Product, SlidingBlock
 from droptics.models import Connections, DeepLinear, TwoLayerLinear
@@ -222,3 +223,14 @@ def test_claims_of_the_gallery_run_where_the_figures_do(tmp_path, monkeypatch):
     monkeypatch.setattr("droptics.papers.gallery", lambda artifacts, results, out: out)
     reproduce_command(everything=True, engine="processes:2", out=tmp_path / "out")
     assert asked == ["processes:2", "processes:2"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "engine", "where"), [(None, None, "processes"), (["a"], None, "local"), (None, "local", "local")]
+)
+def test_all_claims_run_on_all_cores(ids, engine, where, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr("droptics.papers.verify", lambda ids, paper, engine: asked.append((ids, paper, engine)) or [])
+    verify_command(ids, paper=None, engine=engine, as_json=True)
+    assert asked == [(ids, None, where)]
+    assert capsys.readouterr().out == "[]\n"

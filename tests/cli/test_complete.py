@@ -9,10 +9,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from droptics.cli.complete import complete_command
+from droptics.cli.complete import _show_sweeps, complete_command
 from droptics.cli.errors import guarded
 from droptics.datasets import planted_ratings
 from droptics.recommenders import DropoutAutoencoder, DropoutCompletion
+from droptics.recommenders.alternation import Sweep
 
 app = typer.Typer()
 app.command()(guarded(complete_command))
@@ -48,6 +49,19 @@ def test_prints_errors_and_progress(table):
     ]
     assert left
     assert 0 <= left[-1] <= left[0]
+
+
+def test_the_time_left_is_that_of_the_sweeps_that_are_left(capsys):
+    show = _show_sweeps(5)
+    for sweep, left in ((1, "8.0"), (3, "4.0"), (5, "0.0")):
+        show(Sweep(sweep, 0.5, 0.7, 2.0 * sweep))
+        assert capsys.readouterr().err.endswith(f"  {2.0 * sweep:.1f} s, at most {left} s left\n")
+
+
+def test_predictions_are_clipped_only_where_it_is_asked_for(table, tmp_path):
+    for option, clipped in (("--sweeps=1", False), ("--clip", True)):
+        assert run(table, "--width", 2, "--out", tmp_path / "m.safetensors", option).exit_code == 0
+        assert DropoutCompletion.load(tmp_path / "m.safetensors").clip is clipped
 
 
 def test_model_is_written_unless_told_otherwise(table, tmp_path):

@@ -8,6 +8,8 @@ import sys
 
 import numpy as np
 import pytest
+import torch
+from commands import droptics
 
 from droptics.cli import demo_sections, main
 from droptics.cli.demo_page import write_page
@@ -98,12 +100,37 @@ def test_every_part_of_the_page_shows_the_command_and_the_code_that_made_it(show
         assert "<code><span>droptics</span> " in part
 
 
+def test_the_demo_is_refused_a_file_for_its_folder_before_it_begins(tmp_path, monkeypatch):
+    (tmp_path / "there").write_text("")
+    monkeypatch.setattr(demo_sections, "SECTIONS", {"any": (lambda out: pytest.fail("it has begun"), 1)})
+    done = droptics("demo", "--out", "there", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "there" in done.stderr
+
+
+def test_attacked_digits_stay_digits(tmp_path, monkeypatch):
+    """Perturbed pixels remain between black and white, at every radius and for both losses."""
+    asked = []
+    digits = torch.rand(1300, 64, generator=torch.Generator().manual_seed(0)), torch.zeros(1300, dtype=torch.int64)
+    monkeypatch.setattr(demo_sections, "digits", lambda: digits)
+    monkeypatch.setattr(demo_sections, "_trained_classifier", lambda *given: None)
+    monkeypatch.setattr(demo_sections, "robustness_curve", lambda *given: asked.append(given) or given[-1])
+    monkeypatch.setattr(demo_sections, "curves_of", lambda *given: None)
+    section = demo_sections.robustness(tmp_path)
+    assert [threat.box for _, _, threat, _, _ in asked] == [(0, 1)] * 2
+    assert all(torch.equal(data.inputs, digits[0][1200:]) for _, data, *_ in asked)
+    assert len(section.lines) == len(asked[0][-1])
+
+
 def test_sliders_hold_what_the_tables_hold(tmp_path):
     """Without a script the page shows the same values as a table, and no slider."""
     sections = [build(tmp_path) for build in (demo_sections.exact_penalty, demo_sections.global_optimum)]
     page = write_page(sections, tmp_path).read_text()
     assert "<script src" not in page
     assert page.count('type="range"') == page.count(" hidden>") == page.count("<table>") == 2
+    loss, added, share = re.search(r"At rate 0.50 dropout adds (\S+) to a loss of (\S+): (\d+%)", page).group(2, 1, 3)
+    assert f"the loss without dropout is {loss}: at rate 0.5 dropout adds {share} to it" in sections[0].lines
+    assert float(added) / float(loss) == pytest.approx(float(share[:-1]) / 100, abs=0.0051)
     for text, section in zip(re.findall(r"data-slider='(.*?)'", page), sections, strict=True):
         held = json.loads(text)
         assert list(held["series"]) == list(section.slider.series)

@@ -284,6 +284,8 @@ def test_lists_run_nothing():
         found = json.loads(droptics(command, "--list", "--json").stdout)
         assert wanted in {item["id"] for item in found}
         assert wanted in droptics(command, "--list").stdout
+        [one] = json.loads(droptics(command, wanted, "--list", "--json").stdout)
+        assert one["id"] == wanted
 
 
 def _command(*arguments, **options):

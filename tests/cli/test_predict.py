@@ -57,6 +57,7 @@ def test_moments_and_classes_are_written(folder):
     example, output = divmod(int(expected.std.detach().argmax()), 3)
     assert told["of_example"] == example != output  # the place among examples, not among outputs
     assert "closed form" in told["method"]
+    assert (told["examples"], told["outputs"]) == (6, 3)
 
 
 def test_nothing_is_said_of_classes_unless_asked(folder):

@@ -1,5 +1,7 @@
 """`--state`: weights from a file take the place of all of a module's own, or the file is refused."""
 
+import os
+
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -31,6 +33,17 @@ def test_a_state_fills_the_whole_module(source, tmp_path):
     found = load_module(source, tmp_path / "state.safetensors").state_dict()
     assert list(found) == list(wanted)
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+def test_a_module_younger_than_the_last_look_at_its_folder_is_found(tmp_path, monkeypatch):
+    """Python remembers what a folder held by the time of its change, which may be a tick of the clock ago."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="too_young cannot be imported"):
+        load_module("too_young:Net")
+    looked = tmp_path.stat()
+    (tmp_path / "too_young.py").write_text("from torch.nn import Identity as Net")
+    os.utime(tmp_path, ns=(looked.st_atime_ns, looked.st_mtime_ns))
+    assert isinstance(load_module("too_young:Net"), nn.Identity)
 
 
 @pytest.mark.parametrize("change", ["missing", "too many", "shape"])

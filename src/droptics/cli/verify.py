@@ -13,7 +13,10 @@ from droptics.cli.options import AsJson
 def verify_command(
     ids: Annotated[list[str] | None, typer.Argument(help="Ids of claims, such as pal2020-thm4.1; else all.")] = None,
     paper: Annotated[str | None, "Only this work: mianjy2018, thesis, pal2020, helmbold2017 or droptics."] = None,
-    engine: Annotated[str, "Where claims run: local, processes, processes:N or dask://host:port."] = "local",
+    engine: Annotated[
+        str | None,
+        "Where claims run: local, processes, processes:N or dask://host:port; without ids processes, else local.",
+    ] = None,
     only_list: Annotated[bool, typer.Option("--list", help="Run nothing; list the claims.")] = False,
     as_json: AsJson = False,
     pages: Annotated[Path | None, "Also write claims.md and errata.md into this folder."] = None,
@@ -42,7 +45,7 @@ def verify_command(
         return
     if pages is not None:
         check_folder(pages, "--pages")
-    results = verify(ids, paper, engine)
+    results = verify(ids, paper, engine or ("local" if ids else "processes"))
     if pages is not None:
         write_pages(results, pages)
     differing = [result for result in results if not result.agrees]
