@@ -19,9 +19,7 @@ from droptics.evidence.gallery import build_gallery
 
 with uncollected():  # they load torch, numba and three hundred modules
     from droptics.papers.droptics_own.claims import CLAIMS as OWN
-    from droptics.papers.droptics_own.entropy_claims import CLAIMS as OWN_ENTROPY
     from droptics.papers.droptics_own.figures import FIGURES as OWN_FIGURES
-    from droptics.papers.droptics_own.predictive_claims import CLAIMS as OWN_PREDICTIVE
     from droptics.papers.helmbold2017.claims import CLAIMS as HELMBOLD
     from droptics.papers.helmbold2017.figures import FIGURES as HELMBOLD_FIGURES
     from droptics.papers.mianjy2018.claims import CLAIMS as MIANJY
@@ -66,7 +64,7 @@ PAPERS: tuple[Paper, ...] = (
         "droptics",
         "Our own results",
         "Results of this library beyond the papers; each says how far it is proved.",
-        OWN + OWN_PREDICTIVE + OWN_ENTROPY,
+        OWN,
         OWN_FIGURES,
     ),
 )

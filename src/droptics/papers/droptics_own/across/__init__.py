@@ -1,0 +1,1 @@
+"""Claims that span several rooms at once."""

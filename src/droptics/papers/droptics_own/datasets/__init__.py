@@ -1,0 +1,1 @@
+"""Claims on data sets: tables of ratings as files hold them."""

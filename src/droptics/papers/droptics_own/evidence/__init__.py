@@ -1,0 +1,1 @@
+"""Claims on the mechanism of evidence: verdicts, figures, engines."""

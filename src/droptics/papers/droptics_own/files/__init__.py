@@ -1,0 +1,1 @@
+"""Claims on files: what is written beside what is read."""

@@ -1,0 +1,1 @@
+"""Claims on the ground floor: data, laws, losses, norms, arguments."""

@@ -1,0 +1,1 @@
+"""Claims on landscapes, equalization, envelopes and coadaptation."""

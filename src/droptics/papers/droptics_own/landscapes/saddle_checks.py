@@ -1,0 +1,138 @@
+"""What claims on saddles compare: balance, imbalance, gaps by order and escapes, from their definitions."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from droptics.data import Moments
+from droptics.equalization import balance, equalize, imbalance, order_gaps
+from droptics.evidence.claims import Comparison, compare
+from droptics.landscapes import escape
+from droptics.linalg import psd_root
+from droptics.linalg.jacobi import graded_eigen
+from droptics.masks import Bernoulli, Product
+from droptics.models import DeepLinear, TwoLayerLinear
+from droptics.papers.droptics_own.audits.audit_checks import every_coin
+from droptics.papers.droptics_own.telling import fails, same
+from droptics.papers.instances import moments, normal, tensor
+
+
+def saddles(scale: float) -> list[Comparison]:
+    """Balanced networks, gaps by order, escapes from saddles, and eigenvectors of very different units."""
+    found: list[Comparison] = []
+    rates = tensor([0.4, 0.2, 0.7, 0.5])
+    population, law = moments(5, 2, 3), Bernoulli(rates, 4)
+    model = TwoLayerLinear(normal(6, 2, 4), normal(7, 3, 4))
+    for given in (model, TwoLayerLinear(model.U * tensor([1.0, 0.0, 1.0, 1.0]), model.V)):  # a dead unit
+        level = balance(given, population)
+        sizes = level.U.norm(dim=0), ((level.V.mT @ population.xx) * level.V.mT).sum(1).sqrt()
+        found.append(compare(sizes[0], "==", sizes[1], "balanced"))
+        found.append(compare(level.matrix(), "==", given.matrix(), "the same map"))
+        single = balance(TwoLayerLinear(given.U.float(), given.V.float()), population.to(torch.float32))
+        found.append(same(single.dtype, torch.float32, "precision of a balanced network", scale))
+        for part, exact in ((single.U, level.U), (single.V, level.V)):
+            found.append(compare(part.double(), "==", scale * exact, "balanced in single precision", 1e-5))
+    # a layer of zeros empties its node on both sides; one that only sees inputs without energy stays
+    silent = Moments(torch.diag(tensor([4.0, 1.0, 0.0])), population.yx * tensor([1.0, 1.0, 0.0]), 9 * population.yy)
+    V = tensor([[3.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 2.0], [5.0, 0.0, 2.0, 1.0]])
+    level = balance(TwoLayerLinear(model.U * tensor([1.0, 1.0, 1.0, 0.0]), V), silent)
+    ratio = (model.U[:, 0].norm() / 6.0).sqrt()
+    wanted = torch.stack([model.U[:, 0] / ratio, 0 * model.U[:, 0], model.U[:, 2], 0 * model.U[:, 0]], 1)
+    found.append(compare(level.U, "==", scale * wanted, "balanced beside empty layers"))
+    found.append(compare(level.V, "==", scale * V * tensor([ratio, 0.0, 1.0, 0.0]), "and the layer below"))
+    root = torch.linalg.cholesky(population.xx)
+    nuclear = torch.linalg.svdvals(model.matrix() @ root).sum()
+    energies = model.U.square().sum(0) * ((model.V.mT @ population.xx) * model.V.mT).sum(1)
+    strengths = rates / (1 - rates)
+    ratio = strengths @ energies / (nuclear**2 / (1 / strengths).sum())
+    found.append(compare(imbalance(model, population, law), "==", scale * (ratio - 1), "imbalance"))
+    deep = DeepLinear([normal(8, 2, 3), normal(9, 3, 2), normal(10, 2, 3)])
+    joint = Product([Bernoulli(0.3, 2), Bernoulli(0.5, 3)])
+    gaps = order_gaps(deep, population, joint)
+    odds = [0.3 / 0.7, 1.0]
+    size = torch.linalg.svdvals(deep.matrix() @ root).sum() ** 2
+    shares = [odds[0] / 2 + odds[1] / 3, odds[0] * odds[1] / 6]
+    first, second, third = deep.weights
+    inner = ((first @ population.xx) * first).sum(1)
+    middle = second @ first
+    one = odds[0] * ((third @ second).square().sum(0) * inner).sum()
+    one = one + odds[1] * (third.square().sum(0) * ((middle @ population.xx) * middle).sum(1)).sum()
+    two = odds[0] * odds[1] * (third.square().sum(0) * (second.square() @ inner)).sum()
+    wanted = torch.stack([one / (shares[0] * size), two / (shares[1] * size)]) - 1
+    found.append(compare(gaps, "==", scale * wanted, "gaps by order"))
+    degenerate = [
+        TwoLayerLinear(0 * model.U, model.V),  # no penalty
+        TwoLayerLinear(model.U[:, [0, 0]], torch.stack([model.V[:, 0], -model.V[:, 0]], 1)),  # units that cancel
+    ]
+    told = [float(imbalance(one, population, Bernoulli(0.4, one.width))) for one in degenerate]
+    found.append(compare(told, "==", [0.0, math.inf], "imbalance of nothing, and of units that cancel"))
+    found += [*_escapes(scale), *_unseen(scale)]
+    units = torch.tensor([1.0, 1e-6, 1e5], dtype=torch.float64)
+    base = moments(11, 3, 3).xx
+    values, vectors = graded_eigen(base * units[:, None] * units)
+    again = (vectors * values) @ vectors.mT
+    found.append(compare(again / units[:, None] / units, "==", scale * base, "eigenvectors of different units"))
+    found.append(compare(vectors.mT @ vectors, "==", torch.eye(3), "orthonormal"))
+    return found
+
+
+def _escapes(scale: float) -> list[Comparison]:
+    """Escapes from zero and from the second singular direction alone, correlated inputs, against all masks."""
+    found: list[Comparison] = []
+    drop, population = 0.3, moments(5, 2, 3)
+    root = psd_root(population.xx)
+    left, values, right = torch.linalg.svd(population.yx @ torch.linalg.inv(root), full_matrices=False)
+    size = (values[1] / (1 + drop / (1 - drop))).sqrt()
+    first = (
+        torch.outer(left[:, 1], tensor([size, 0.0])),
+        torch.outer(torch.linalg.solve(root, right[1]), tensor([size, 0.0])),
+    )
+    kept, chances = every_coin([drop, drop])
+
+    def value(U: Tensor, V: Tensor) -> Tensor:
+        maps = (U * (kept / (1 - drop))[:, None]) @ V.mT
+        return chances @ ((maps @ population.xx - 2 * population.yx) * maps).sum((1, 2)) + population.yy.trace()
+
+    def flat(weights: Tensor) -> Tensor:
+        return value(weights[:4].reshape(2, 2), weights[4:].reshape(3, 2))
+
+    for name, (U, V) in {"zero": (0 * first[0], 0 * first[1]), "second direction": first}.items():
+        start = torch.cat([U.flatten(), V.flatten()])
+        (slope,) = torch.autograd.grad(flat(start.requires_grad_()), start)
+        found.append(compare(slope, "==", 0.0, f"critical, {name}"))
+        hessian = torch.autograd.functional.hessian(flat, start)
+        way = escape(TwoLayerLinear(U, V), population, Bernoulli(drop, 2))
+        lowest = torch.linalg.eigvalsh(hessian)[0]
+        found.append(compare(way.curvature, "==", scale * lowest, f"least curvature, {name}"))
+        along = torch.cat([part.flatten() for part in way.direction])
+        found.append(compare(hessian @ along, "==", lowest * along, f"its direction, {name}", precision=1e-7))
+        found.append(compare(along.norm(), "==", 1.0, f"its length, {name}"))
+        reached = [part.detach() for part in way.model.tensors]
+        found.append(compare(way.objective, "==", value(*reached), f"where it leads, {name}"))
+        # the least of all steps (1 + |weights|) / 2^k to either side
+        steps = [sign * (1 + float(start.detach().norm())) / 2**k for k in range(26) for sign in (1, -1)]
+        least = min(float(flat(start.detach() + step * along)) for step in steps)
+        found.append(compare(way.objective, "==", least, f"the best of the steps, {name}"))
+        found.append(compare(way.objective, "<", float(value(U, V)), f"lower, {name}"))
+    return found
+
+
+def _unseen(scale: float) -> list[Comparison]:
+    """What equalized networks do on an input without energy: kept where their units reach it, refused elsewhere."""
+    cross = normal(1, 3, 3) * tensor([1.0, 1.0, 0.0])
+    silent, law = Moments(torch.diag(tensor([4.0, 1.0, 0.0])), cross, 90 * torch.eye(3).double()), Bernoulli(0.4, 4)
+    out, shares, V = normal(2, 3), tensor([1.0, -1.0, 2.0, 0.5]), normal(3, 3, 4)
+    model = TwoLayerLinear(torch.outer(out, shares), V)
+    level = equalize(model, silent, law)
+    even = out.norm() * ((V @ shares) * tensor([2.0, 1.0, 0.0])).norm() / 4
+    sizes = level.U.norm(dim=0) * (level.V * tensor([2.0, 1.0, 0.0])[:, None]).norm(dim=0)
+    beyond = TwoLayerLinear(model.U + torch.outer(normal(4, 3), tensor([0.0, 0.0, 0.0, 1.0])), V.clone())
+    beyond.V[:, 3] = tensor([0.0, 0.0, 1.5])
+    return [
+        compare(level.matrix(), "==", scale * model.matrix(), "the map beside a silent input"),
+        compare(sizes, "==", scale * even, "equal units beside a silent input"),
+        compare(fails(lambda: equalize(beyond, silent, law)), "==", 1.0, "out of reach"),
+    ]

@@ -1,0 +1,1 @@
+"""Claims on linear algebra and where it is used."""

@@ -1,0 +1,206 @@
+"""Claims on predictions."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from droptics.evidence.claims import Claim
+from droptics.papers.droptics_own.instruments import ENUMERATED, PROVED, WRITTEN, pair, room_claim
+from droptics.papers.droptics_own.predictions import (
+    answer_checks,
+    class_checks,
+    module_checks,
+    moment_checks,
+    offset_checks,
+    predictive_checks,
+    reading_checks,
+)
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "droptics-offsets",
+        "droptics, extends droptics-predictive-mixture",
+        "Mean and variance of a ReLU network with offsets over coins of inputs and units, and the criterion of a deep "
+        "optimum on more examples than inputs, are those over all masks.",
+        check=partial(offset_checks.many_examples, 1.0),
+        control=partial(offset_checks.many_examples, 1.2),
+        objects=("predictions.predictive", "optima.optimum"),
+        note="By enumeration.",
+    ),
+    room_claim(
+        "classes-in-full",
+        "Class probabilities, entropies and mutual information of listed, drawn and normal logits, the trial that "
+        "decides between them, and scores of observations are sums over their points.",
+        pair(class_checks.classes_in_full),
+        (
+            "predictions.predictive",
+            "predictions.calibration",
+            "predictions.fit_noise",
+            "predictions.expected_calibration_error",
+        ),
+        "From the same points.",
+    ),
+    room_claim(
+        "masked-modules",
+        "Means and variances of attention, recurrent layers and written modules under their own dropout are those "
+        "over all masks.",
+        pair(module_checks.masked_modules),
+        ("predictions.predictive",),
+        f"{ENUMERATED} Drawn numbers at 99.9999 %.",
+    ),
+    room_claim(
+        "every-density",
+        "Densities and quantiles of heads under blocks and products are those of all masks, under normal noise normal.",
+        pair(module_checks.every_density),
+        ("predictions.predictive",),
+        ENUMERATED,
+    ),
+    room_claim(
+        "wide-heads",
+        "Joint covariances in closed form, listed and drawn are those of all masks, classes of wide heads those of "
+        "many draws.",
+        pair(module_checks.wide_heads),
+        ("predictions.predictive",),
+        f"{ENUMERATED} Wide heads beside 40,000 masks.",
+    ),
+    room_claim(
+        "stored-scans",
+        "Scans that are stored give the same answer again, from files too, and none for another fit, layer or labels; "
+        "a function of one's own trains copies.",
+        pair(module_checks.stored_scans),
+        ("rates.tune_rates", "rates.Rates"),
+        "Beside scans that are not stored.",
+    ),
+    room_claim(
+        "shared-masks-of-layers",
+        "Copies drop a unit where one and the same uniform number lies below their rate, in every kind of dropout "
+        "layer of torch and in its function of attention; rates are set in all places that hold them.",
+        pair(module_checks.shared_masks),
+        ("rates.masking.SharedMasks", "rates.places.set_rates"),
+        WRITTEN,
+    ),
+    room_claim(
+        "scanned-estimators",
+        "Scans of estimators are fits at each rate with losses of held-out examples; exact scans need no copies.",
+        pair(module_checks.scanned_estimators),
+        ("rates.tune_rates",),
+        "Beside fits at each rate.",
+    ),
+    room_claim(
+        "module-moments",
+        "Mean, covariance and class probabilities of torch modules under their own dropout are those over all masks; "
+        "sampled ones cover them, and the first order has the slopes in the masks.",
+        (partial(moment_checks.module_moments, 1.0), partial(moment_checks.module_moments, 1.1)),
+        ("predictions.predictive",),
+        ENUMERATED,
+    ),
+    room_claim(
+        "network-moments",
+        "Sampled means and variances of ReLU networks, with listed, stratified and main-effect controls, cover those "
+        "over all masks.",
+        (partial(moment_checks.network_moments, 1.0), partial(moment_checks.network_moments, 1.1)),
+        ("predictions.predictive",),
+        f"{ENUMERATED} Within five standard errors.",
+    ),
+    room_claim(
+        "normal-closure",
+        "The moments of max(u, 0) for normal u are those of quadrature, and the closure of a ReLU network is their "
+        "recursion.",
+        (partial(moment_checks.closures, 1.0), partial(moment_checks.closures, 1.05)),
+        ("predictions.predictive", "predictions.Closure"),
+        "By a grid of 1801 points a coordinate.",
+    ),
+    room_claim(
+        "strata",
+        "Sixteen or more masks of a site where it is possible that no unit falls (a chance above 0 in float64), "
+        "stratified by how many do: chances, sizes, weighed means and their variance are by definition.",
+        (partial(moment_checks.strata, 1.0), partial(moment_checks.strata, 1.1)),
+        ("predictions.strata.allocate", "predictions.strata.draw_counted"),
+        ENUMERATED,
+    ),
+    room_claim(
+        "observations",
+        "Densities, intervals, scores and calibration of observations around masked predictions, and the noise of the "
+        "largest likelihood, are those of the mixture over all masks; the noise has the units of the targets, where no "
+        "mask reaches one of them, too.",
+        (partial(moment_checks.observations, 1.0), partial(moment_checks.observations, 1.05)),
+        (
+            "predictions.calibration",
+            "predictions.conformal_factor",
+            "predictions.fit_noise",
+            "predictions.expected_calibration_error",
+        ),
+        ENUMERATED,
+    ),
+    room_claim(
+        "modules-read",
+        "Heads whose weights are computed or whose outputs are written to, sites of modules of every kind, sequences "
+        "that are packed, places of examples, runs with given masks and code that may change are read as they are; "
+        "modes, buffers, hooks, forwards, inputs and random numbers are put back.",
+        pair(reading_checks.modules_read),
+        ("predictions.predictive",),
+        "All masks; modules that show one thing each. A buffer that a pass replaces by one of another shape stays.",
+    ),
+    room_claim(
+        "predictions-answered",
+        "Densities, tables and quantiles are mixtures of normal laws to their ends and far beyond; words, costs and "
+        "coverage of every answer, its covariance, what is refused, draws of every seed and functions that drop are by "
+        "definition.",
+        pair(answer_checks.predicted_answers),
+        ("predictions.predictive", "predictions.Density", "predictions.Closure"),
+        "All masks; the same masks.",
+    ),
+    Claim(
+        "droptics-predictive",
+        "droptics, the penalty read for one example",
+        "Outputs linear in the mask, f(x; z) = f(x; 0) + sum_j z_j g_j(x), have mean f(x; 1) and covariance "
+        "sum_ij Cbar_ij g_i(x) g_j(x)^T under every mask law; the penalty is its trace averaged over examples.",
+        check=partial(predictive_checks.linear_covariance, 1.0),
+        control=partial(predictive_checks.linear_covariance, 1.01),
+        objects=("predictions.predictive", "layers.VarianceHead", "heads.ridge.DropoutRidge"),
+        note=PROVED,
+    ),
+    Claim(
+        "droptics-predictive-deep",
+        "droptics, thesis-prop8 read for one example",
+        "Deep linear networks, masks of mean one that are independent from layer to layer: a mask adds "
+        "Cbar o (E + h h^T) to the covariance E of its layer and every layer maps it; with independent units only "
+        "variances are injected, n_l = lambda_l o (h_l^2 + sum_m (A_lm o A_lm) n_m).",
+        check=partial(predictive_checks.deep_covariance, 1.0),
+        control=partial(predictive_checks.deep_covariance, 1.01),
+        objects=("predictions.predictive",),
+        note=PROVED,
+    ),
+    Claim(
+        "droptics-predictive-mixture",
+        "droptics",
+        "Outputs that are affine in the last mask: with center c and covariance Q given the earlier masks, "
+        "mean f = E c and Cov f = E Q + Cov c.",
+        check=partial(predictive_checks.mixture, True),
+        control=partial(predictive_checks.mixture, False),
+        objects=("predictions.predictive",),
+        note=PROVED,
+    ),
+    Claim(
+        "droptics-predictive-relu",
+        "droptics, helmbold2017-eq2 read for one example",
+        "ReLU networks: with m = E h and S = E h h^T of the last hidden layer the outputs have mean W m + b and "
+        "covariance W (S - m m^T + Cbar o S) W^T, Cbar the covariance of the last layer's masks divided by their means "
+        "and independent of earlier ones; the squared dropout criterion is |mean - y|^2 plus its trace.",
+        check=partial(predictive_checks.relu_leaf, 1.0),
+        control=partial(predictive_checks.relu_leaf, 1.01),
+        objects=("penalties.relu_criterion", "predictions.predictive"),
+        note=PROVED,
+    ),
+    Claim(
+        "droptics-predictive-density",
+        "droptics",
+        "With normal noise of deviation s the observed output has the density (1/pi) int_0^inf Re[e^(-i theta y) "
+        "sum_a pi_a e^(i theta c_a) prod_j phi_j(theta)] e^(-theta^2 s^2/2) d theta; the trapezoid rule of step "
+        "2 pi / (range of outputs and y + 18 s) up to 8.5 / s reaches rounding.",
+        check=partial(predictive_checks.density, 1.0),
+        control=partial(predictive_checks.density, 1.01),
+        objects=("predictions.predictive", "predictions.Density"),
+        note=PROVED + " The error of the rule is the mass outside one period, below 1e-18, and beyond the last angle.",
+    ),
+)

@@ -1,0 +1,451 @@
+"""What more claims on recommenders compare: files, workers, ids, lists of items and steps, written out here."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from droptics.arrays import Array
+from droptics.data import Entries
+from droptics.datasets import Ratings
+from droptics.evidence.claims import Comparison, compare
+from droptics.papers.droptics_own.recommenders.chosen_rate_checks import chosen_rates
+from droptics.papers.droptics_own.recommenders.ranker_checks import _rated, interactions, weights_of
+from droptics.papers.droptics_own.telling import same
+from droptics.papers.instances import normal
+from droptics.recommenders import (
+    AutoencoderCompletion,
+    DropoutAutoencoder,
+    DropoutCompletion,
+    ImplicitDropoutCompletion,
+    RidgeCompletion,
+    hold_out_users,
+    ranking,
+)
+from droptics.recommenders.alternation import Strengths
+from droptics.recommenders.dropout_completion import default_drop
+from droptics.recommenders.ids import Lookup, as_ids
+from droptics.recommenders.metrics import Mean
+from droptics.recommenders.partitioned import Cluster
+from droptics.recommenders.ranker import against_popularity
+from droptics.recommenders.ratings import observations, triple
+from droptics.recommenders.sgd import Sgd, descend, triples
+
+
+class Done:
+    """A result of a task."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def result(self) -> Any:
+        return self.value
+
+
+class Serial:
+    """A client of no cluster: tasks run at once, here, as if by two workers."""
+
+    def submit(self, task: Callable[..., Any], *given: Any, pure: bool = True) -> Done:
+        return Done(task(*(one.value if isinstance(one, Done) else one for one in given)))
+
+    def gather(self, futures: Sequence[Done]) -> list[Any]:
+        return [future.value for future in futures]
+
+    def scheduler_info(self) -> dict[str, Any]:
+        return {"workers": {"a": 1, "b": 2}}
+
+    def set(self, _: Any) -> Any:
+        return warnings.catch_warnings()
+
+
+def _cluster() -> Cluster:
+    """A cluster of this process, without Dask."""
+    made = Cluster.__new__(Cluster)
+    made.client = made._config = Serial()
+    made._own = False
+    return made
+
+
+def workers(scale: float) -> list[Comparison]:
+    """Completions and autoencoders that workers fit are those of one machine."""
+    found: list[Comparison] = []
+    rows, columns, plain = _rated(3, 9, 6)
+    strong: dict[str, Any] = {"sweeps": 3, "dtype": "float64", "seed": 4}
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "ratings.csv"
+        models = (RidgeCompletion(2, 0.7, **strong), DropoutCompletion(3, 0.4, cg_steps=None, **strong))
+        # ratings of many thousands are fitted in another unit
+        for name, model, values in zip(("ridge", "dropout"), models, (4096 * plain, plain), strict=True):
+            repeated = np.append(rows, rows[:2]), np.append(columns, columns[:2]), np.append(values, values[:2] + 1)
+            text = [f"{u},{i},{v!r}" for u, i, v in zip(*(part.tolist() for part in repeated), strict=True)]
+            path.write_text("user,item,rating\n" + "\n".join(text), encoding="utf-8")
+            here = type(model)(**model.get_params()).fit(repeated)
+            for way in ("read", "sent"):
+                cluster = _cluster()
+                data = cluster.read(path, np.float64) if way == "read" else observations(repeated, np.float64)
+                there = type(model)(**model.get_params())._fit(data, cluster)
+                told = there.predict(rows, columns), there.mean_, there.objective_, there.range_
+                known = here.predict(rows, columns), here.mean_, here.objective_, here.range_
+                places = ("predictions", "mean", "objective", "range")
+                for what, one, other in zip(places, told, known, strict=True):
+                    wanted = scale * np.asarray(other)
+                    found.append(compare(one, "==", wanted, f"{what}, {name}, {way}", precision=1e-6))
+                rmse = math.sqrt(float(np.square(there.predict(rows[2:], columns[2:]) - values[2:]).mean()))
+                found.append(compare(rmse, "<=", 2 * there.history_[-1].rmse, f"error, {name}, {way}"))
+        for feedback in ("implicit", "graded"):
+            for threshold in (None, float(np.sort(plain)[len(plain) // 2])):  # one that a rating has
+                kind: dict[str, Any] = {"feedback": feedback, "threshold": threshold, "dtype": "float64"}
+                mine = DropoutAutoencoder(0.3, 0.8, **kind).fit(path)
+                other = DropoutAutoencoder(0.3, 0.8, **kind)._fit_on(_cluster(), path)
+                order = Lookup(other.item_ids_)(mine.item_ids_)
+                weights = other.weights()[np.ix_(order, order)]
+                label = f"weights, {feedback}, {threshold is None}"
+                found.append(compare(weights, "==", scale * mine.weights(), label))
+        chosen = DropoutAutoencoder(dtype="float64")._fit_on(_cluster(), path)
+        alone = DropoutAutoencoder(dtype="float64").fit(path)
+        mine_points = [
+            (point.drop, point.ridge, *point.left_out.gain, *point.left_out.squared) for point in chosen.points_
+        ]
+        kinds = [[(point.diagonal, point.left_out.pairs) for point in one.points_] for one in (chosen, alone)]
+        found.append(same(kinds[0], kinds[1], "diagonals and pairs of a choice"))
+        their_points = [
+            (point.drop, point.ridge, *point.left_out.gain, *point.left_out.squared) for point in alone.points_
+        ]
+        # items come in another order, and rankings of hidden pairs do not
+        found.append(
+            compare(np.array(mine_points), "==", scale * np.array(their_points), "points of a choice", precision=1e-7)
+        )
+    return found
+
+
+def _named() -> tuple[Array, Array, Array]:
+    """Ratings with ids of text."""
+    rows, columns, values = _rated(5, 8, 6)
+    items = [f"\N{GREEK SMALL LETTER ALPHA}{column}" for column in columns]
+    return np.array([f"u{row}" for row in rows]), np.array(items), values
+
+
+def saved_models(scale: float) -> list[Comparison]:
+    """What a file gives back is what was saved, ratings that came later included; a fit goes on from a checkpoint."""
+    found: list[Comparison] = []
+    users, items, values = _named()
+    later = np.array(["u1", "new", "new", "new"]), np.append(items[:3], "more"), np.array([1.5, 2.5, 4.0, 3.0])
+    completions: list[Any] = [
+        DropoutCompletion(2, 0.3, sweeps=3, seed=2, clip=True, dtype="float64"),
+        DropoutCompletion(2, 0.3, penalty=0.5, sweeps=2, biases=False, dtype="float64", clip=(2.0, 3.5)),
+        RidgeCompletion(3, 0.4, sweeps=2, weighted=False, dtype="float64"),
+        AutoencoderCompletion("user", ridge=1.0, implicit=0.3),
+        AutoencoderCompletion("item"),
+    ]
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "model.safetensors"
+        for number, model in enumerate(completions):
+            model.fit((users, items, values))
+            if hasattr(model, "partial_fit"):
+                model.partial_fit(later)
+            model.save(path)
+            again = type(model).load(path)
+            asked = np.append(users, ["new", "u1", "nobody"]), np.append(items, ["more", "more", items[0]])
+            both = [one.predict(*asked, unknown="ignore") for one in (again, model)]
+            found.append(compare(both[0], "==", scale * both[1], f"predictions, {number}"))
+            found.append(compare(np.ptp(both[1][: len(users)]), ">", 0.1, f"which differ from pair to pair, {number}"))
+            found.append(compare(again.range_, "==", scale * np.array(model.range_), f"range, {number}"))
+            lists = [one.recommend(["u0", "u3"], 4) for one in (again, model)]
+            for mine, theirs in zip(*lists, strict=True):
+                same = float((mine.items == theirs.items).all())
+                found.append(compare(same, "==", 1.0, f"recommended items, {number}"))
+                found.append(compare(mine.scores, "==", theirs.scores, f"their scores, {number}"))
+            if hasattr(model, "entries"):
+                listed = again.entries()
+                others = again.user_ids_[listed.rows.numpy()] != "u1"  # who rated something twice
+                told = np.sort(listed.values.numpy()[others] + again.mean_)
+                given = np.sort(np.append(values[users != "u1"], later[2][1:]))
+                found.append(compare(told, "==", scale * given, f"ratings as given, {number}"))
+                mine_, theirs_ = again.entries(biases=True), model.entries(biases=True)
+                found.append(compare(mine_.values, "==", scale * theirs_.values, f"ratings, {number}"))
+                places = [torch.stack([one.rows, one.columns]).double() for one in (mine_, theirs_)]
+                found.append(compare(places[0], "==", places[1], f"whose they are, {number}"))
+                parts = [[line.objective for line in one.history_] for one in (again, model)]
+                found.append(compare(parts[0], "==", np.array(parts[1]) * scale, f"history, {number}"))
+                more = [type(model).load(path).partial_fit(later), model.partial_fit(later)]
+                both = [one.predict(*asked, unknown="ignore") for one in more]
+                found.append(compare(both[0], "==", both[1], f"the same ratings again, {number}", precision=1e-6))
+        kept = Path(folder) / "kept.safetensors"
+        options: dict[str, Any] = {
+            "width": 2,
+            "drop": 0.3,
+            "seed": 1,
+            "dtype": "float64",
+            "tolerance": 0.0,
+            "cg_steps": None,
+        }
+        whole = DropoutCompletion(**options, sweeps=5).fit((users, items, values))
+        DropoutCompletion(**options, sweeps=2, checkpoint=str(kept)).fit((users, items, values))
+        rest = DropoutCompletion(**options, sweeps=3, checkpoint=str(kept)).fit((users, items, values))
+        found.append(compare(rest.objective_, "==", scale * whole.objective_, "resumed after two sweeps"))
+        bare = Path(folder) / "bare.safetensors"
+        whole.save(bare, seen=False)
+        left = DropoutCompletion.load(bare).predict(users, items)
+        found.append(compare(left, "==", scale * whole.predict(users, items), "without its ratings"))
+    return found
+
+
+def saved_rankers(scale: float) -> list[Comparison]:
+    """Rankers that a file gives back score, recommend and explain as before."""
+    found: list[Comparison] = []
+    users, items, values = _named()
+    rankers: list[Any] = [
+        DropoutAutoencoder(0.3, 0.8, "free", dtype="float64"),
+        DropoutAutoencoder(rank=4, dtype="float64"),
+        DropoutAutoencoder(None, 0.5, dtype="float64", choose="squared"),
+        ImplicitDropoutCompletion(3, 0.3, sweeps=3, penalty="empirical", dtype="float64"),
+        ImplicitDropoutCompletion(3, sweeps=3, unobserved=0.2, dtype="float64"),
+    ]
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "model.safetensors"
+        for number, model in enumerate(rankers):
+            model.fit((users, items, np.ones(len(values))))
+            model.save(path)
+            again = type(model).load(path)
+            seen = sparse.csr_matrix(np.eye(6) + np.eye(6, k=2))
+            found.append(compare(again.scores(seen), "==", scale * model.scores(seen), f"scores of ranker {number}"))
+            same = float((again.user_ids_ == model.user_ids_).all() and (again.item_ids_ == model.item_ids_).all())
+            found.append(compare(same, "==", 1.0, f"ids of ranker {number}"))
+            lists = [one.recommend(["u0", "nobody", "u5"], 3) for one in (again, model)]
+            for mine, theirs in zip(*lists, strict=True):
+                found.append(compare(mine.scores, "==", theirs.scores, f"lists of ranker {number}"))
+                alike = np.array_equal(np.asarray(mine.items), np.asarray(theirs.items))
+                found.append(compare(float(alike), "==", 1.0, f"items of ranker {number}"))
+            found.append(compare(again.drop_, "==", scale * model.drop_, f"rate of ranker {number}"))
+            if isinstance(model, DropoutAutoencoder):
+                facts = [np.array([(p.drop, p.ridge, *p.left_out.gain) for p in one.points_]) for one in (again, model)]
+                if len(model.points_):
+                    found.append(compare(facts[0], "==", scale * facts[1], f"points of ranker {number}"))
+                parts = [one.explain("u2", items[0]).parts for one in (again, model)]
+                found.append(compare(parts[0], "==", parts[1], f"parts of a score, {number}"))
+    return found
+
+
+def _list_values(scores: Array, seen: Array, wanted: Array, length: int) -> dict[str, float]:
+    """Metrics of one list by walking along it."""
+    order = [j for j in sorted(range(len(scores)), key=lambda j: -scores[j]) if not seen[j]]
+    goal = sum(1 for j in order if wanted[j])
+    best = min(length, goal)
+    gain = ideal = precision = 0.0
+    hits = 0
+    for rank, j in enumerate(order[:length], 1):
+        if wanted[j]:
+            hits += 1
+            gain += 1 / math.log2(1 + rank)
+            precision += hits / rank
+    for rank in range(1, best + 1):
+        ideal += 1 / math.log2(1 + rank)
+    first = next(rank for rank, j in enumerate(order, 1) if wanted[j])
+    return {
+        "ndcg": gain / ideal,
+        "recall": hits / best,
+        "precision": precision / best,
+        "hit": float(hits > 0),
+        "mrr": 1 / first,
+    }
+
+
+def ranked_lists(scale: float) -> list[Comparison]:
+    """Every metric of a ranking with its error, and differences of two rankings; many scores are equal."""
+    found: list[Comparison] = []
+    scores, other = normal(1, 7, 9).round().numpy(), normal(2, 7, 9).round().numpy()
+    seen, wanted = (normal(3, 7, 9) > 0.7).numpy(), (normal(4, 7, 9) > 0.2).numpy()
+    wanted[2] = False
+    told, rival = ranking(scores, seen, wanted, (4, 2, 6)), ranking(other, sparse.csr_matrix(seen), wanted, (2, 4, 6))
+    users = [u for u in range(7) if (wanted[u] & ~seen[u]).any()]
+    found.append(compare(told.skipped, "==", scale * (7 - len(users)), "users left out"))
+    for length in (2, 4, 6):
+        mine, theirs = (
+            [_list_values(table[u], seen[u], wanted[u], length) for u in users] for table in (scores, other)
+        )
+        shown = {
+            j for u in range(7) for j in [k for k in np.argsort(-scores[u], kind="stable") if not seen[u, k]][:length]
+        }
+        found.append(compare(told.coverage[length], "==", scale * len(shown) / 9, f"coverage at {length}"))
+        for name in ("ndcg", "recall", "precision", "hit", "mrr"):
+            one = told.mrr if name == "mrr" else getattr(told, name)[length]
+            values, others = (np.array([part[name] for part in side]) for side in (mine, theirs))
+            found.append(compare(one.value, "==", scale * values.mean(), f"{name} at {length}"))
+            error = values.std(ddof=1) / math.sqrt(len(users))
+            found.append(compare(one.error, "==", scale * error, f"error of {name} at {length}"))
+            key = name if name == "mrr" else f"{name}@{length}"
+            gap = told.above(rival, key)
+            assert isinstance(gap, Mean)
+            found.append(compare(gap.value, "==", (values - others).mean(), f"{key} above another"))
+            spread = (values - others).std(ddof=1) / math.sqrt(len(users))
+            found.append(compare(gap.error, "==", scale * spread, f"error of that for {key}"))
+    return found
+
+
+def new_users(scale: float) -> list[Comparison]:
+    """What users get whom the model never saw, by their own interactions and by popularity."""
+    found: list[Comparison] = []
+    _, (rows, columns, _) = interactions(6, 14, 7)
+    grades = 1.0 + np.arange(len(rows)) % 4
+    for feedback in ("implicit", "graded"):
+        model = DropoutAutoencoder(0.4, 0.6, feedback=feedback, threshold=2.0, dtype="float64", device="cpu")
+        model.fit(np.stack([rows, columns], 1), grades)
+        kept = grades >= 2.0
+        full = np.zeros((14, 7))
+        full[rows[kept], columns[kept]] = 1.0 if feedback == "implicit" else grades[kept]
+        full = full[:, model.item_ids_]
+        gram = full.T @ full
+        gamma = 0.4 / 0.6 * np.diagonal(gram) + 0.6
+        W = weights_of(gram, gamma, "zero")
+        found.append(compare(model.weights(), "==", scale * W, f"weights from a threshold on, {feedback}"))
+        fresh = {"a": {0: 3.0, 2: 1.0, 5: 2.0}, "b": {1: 4.0, 6: 2.0}}
+        asked = [(name, item, grade) for name, rated in fresh.items() for item, grade in rated.items()]
+        parts = tuple(np.array(part) for part in zip(*asked, strict=True))
+        for exclude in (True, False):
+            lists = model.recommend_new(parts, 3, exclude)
+            for name, rated in fresh.items():
+                row = np.zeros(7)
+                for item, grade in rated.items():
+                    if grade >= 2.0:
+                        row[int(Lookup(model.item_ids_)([item])[0])] = 1.0 if feedback == "implicit" else grade
+                score = row @ W
+                allowed = [j for j in range(7) if not (exclude and row[j])]
+                best = sorted(allowed, key=lambda j: -score[j])[:3]
+                label = f"list of {name}, {feedback}, {exclude}"
+                found.append(compare(lists[name].scores, "==", scale * score[best], label))
+                same = lists[name].items.astype(float)
+                found.append(compare(same, "==", model.item_ids_[best].astype(float), f"items of {label}"))
+    split = hold_out_users((rows, columns, grades), 0.4, 0.6, seed=3)
+    ranker = DropoutAutoencoder(0.3, 0.5, dtype="float64").fit(split.train)
+    known, hidden = np.zeros((14, len(ranker.item_ids_))), np.zeros((14, len(ranker.item_ids_)))
+    for part, into in ((split.known, known), (split.hidden, hidden)):
+        place = ranker._items(part.items)
+        into[part.users[place >= 0], place[place >= 0]] = 1.0
+    train = np.zeros((14, len(ranker.item_ids_)))
+    train[split.train.users, ranker._items(split.train.items)] = 1.0
+    held = np.unique(split.known.users)
+    told_both = against_popularity(ranker, split, (2, 3))
+    gram = train.T @ train
+    personal = known @ weights_of(gram, 0.3 / 0.7 * np.diagonal(gram) + 0.5, "zero")
+    whole = sorted(zip(rows, columns, grades, strict=True))
+    parted = [one for part in split for one in zip(part.users, part.items, part.values, strict=True)]
+    found.append(compare(np.array(sorted(parted)), "==", np.array(whole), "every interaction is in one part"))
+    found.append(compare(len(held), "==", round(0.4 * len(np.unique(rows))), "users held out"))
+    found.append(compare(np.isin(split.train.users, held), "==", 0.0, "none of them in training"))
+    for u in held:
+        own, shown = int((rows == u).sum()), int((split.known.users == u).sum())
+        found.append(compare(shown, "==", min(max(1, round(0.6 * own)), own - 1), f"known of user {u}"))
+    # users with one interaction and at least one user stay in training, one interaction of each other is hidden
+    for users, out in (((0, 1, 1, 2, 2), 2), ((1, 1, 2, 2), 1)):
+        edge = hold_out_users((np.array(users), np.arange(len(users)), np.ones(len(users))), 0.9, 0.95, seed=1)
+        for part in (edge.known, edge.hidden):
+            found.append(compare([len(part), len({*part.users} - {0})], "==", [out, out], f"held out of {users}"))
+    for name, score in (("popular", np.tile(train.sum(0), (14, 1))), ("personal", personal)):
+        for length in (2, 3):
+            values = [
+                _list_values(score[u], known[u], hidden[u], length)["recall"]
+                for u in held
+                if (hidden[u] * (1 - known[u])).any()
+            ]
+            found.append(compare(told_both[name][length], "==", scale * np.mean(values), f"recall, {name}, {length}"))
+    return found
+
+
+def named_ids(scale: float) -> list[Comparison]:
+    """Ids of every kind are those of their text, every source holds the same ratings, rules give their rates."""
+    found: list[Comparison] = []
+    big = 2**63 + 5
+    kinds: tuple[Any, ...] = (
+        [3, 1, 7],
+        np.array([3.0, 1.0, 7.0]),
+        ["3", "1", "x", "-4"],
+        np.array([big, 1, 7], np.uint64),
+        [big, 1, 3],
+        np.array([3, "x", 1], dtype=object),
+        np.array([3, 1, -4], dtype=object),
+        torch.tensor([1, 3]),
+        [-4, 3, big],
+    )
+    texts = [[str(int(one) if not isinstance(one, str) else one) for one in np.asarray(kind, object)] for kind in kinds]
+    for known, names in zip(kinds, texts, strict=True):
+        lookup = Lookup(as_ids(known))
+        for asked, questions in zip(kinds, texts, strict=True):
+            wanted = [names.index(one) if one in names else -1 for one in questions]
+            found.append(
+                compare(scale * lookup(asked) + scale, "==", np.array(wanted) + 1.0, f"{names} in {questions}")
+            )
+    rows, columns, values = _rated(8, 6, 5)
+    order = np.lexsort((columns, rows))
+    table = sparse.coo_matrix((values, (rows, columns)), (6, 5))
+    entries = Entries(torch.from_numpy(rows), torch.from_numpy(columns), torch.from_numpy(values), (6, 5))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ratings.csv"
+        text = [f"{u},{i},{v!r}" for u, i, v in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True)]
+        path.write_text("user,item,rating\n" + "\n".join(text), encoding="utf-8")
+        for name, source in (
+            ("sparse", table),
+            ("entries", entries),
+            ("file", path),
+            ("table", Ratings(rows, columns, values)),
+        ):
+            told = triple(source)
+            mine = np.lexsort((told[1], told[0]))
+            for place, column in zip(told, (rows, columns, values), strict=True):
+                found.append(compare(place[mine], "==", scale * column[order].astype(float), f"ratings as {name}"))
+    for width, count in ((7, 1000), (30, 64)):
+        strength = 4.8 * width * count ** (-1 / 3)
+        found.append(compare(default_drop(width, count), "==", 1 - 1 / (1 + scale * strength), "rate by default"))
+    return [*found, *chosen_rates(scale, rows, columns, values)]
+
+
+def bias_steps(scale: float) -> list[Comparison]:
+    """Stochastic steps from the same draws by autograd: batches, masks, with and without biases; what epochs tell."""
+    found: list[Comparison] = []
+    rows, columns, values = _rated(9, 6, 5)
+    data = observations((rows, columns, values), np.float64)
+    known = torch.zeros(6, 5, dtype=torch.float64)
+    known[data.users(rows), data.items(columns)] = torch.from_numpy(values - data.mean)
+    i, j, _ = triples(data, torch.device("cpu"))  # the order that draws of the same seed are of
+    y, n = known[i, j], len(values)
+    found.append(compare([len(y), len(set(zip(i.tolist(), j.tolist(), strict=True)))], "==", n, "every rating once"))
+    for drop, batch, bias in ((0.0, n, 2.0), (0.4, 7, 2.0), (0.6, 1, 0.5), (0.4, 7, None)):
+        lam, size = drop / (1 - drop), 0.05
+        factors = normal(5, 6, 4).numpy(), normal(6, 5, 4).numpy()
+        how = Sgd(epochs=2, step_size=size, drop=drop, batch=batch, seed=4)
+        told, history = descend(data, factors, Strengths(3, lam, bias=bias), how)
+        L, R = (torch.from_numpy(side.copy()).requires_grad_() for side in factors)
+        has, ridge = float(bias is not None), (bias or 0.0) / n
+        generator = torch.Generator().manual_seed(4)
+        for epoch in range(2):
+            for part in torch.randperm(n, generator=generator).split(batch):
+                drawn = torch.rand(len(part), 3, generator=generator, dtype=torch.float64)
+                z = (drawn >= drop).double() / (1 - drop)
+                u, v = L[i[part]], R[j[part]]
+                error = (u[:, :3] * v[:, :3] * z).sum(1) + has * (u[:, 3] + v[:, 3]) - y[part]
+                pulled = ridge * (L[:, 3].square().sum() + R[:, 3].square().sum())
+                slopes = torch.autograd.grad(error.square().mean() + pulled, (L, R))
+                with torch.no_grad():
+                    for side, slope in zip((L, R), slopes, strict=True):
+                        side.sub_(scale * size * slope)
+            with torch.no_grad():
+                products = L[i, :3] * R[j, :3]
+                error = products.sum(1) + has * (L[i, 3] + R[j, 3]) - y
+                pulled = ridge * (L[:, 3].square().sum() + R[:, 3].square().sum())
+                whole = error.square().mean() + lam * products.square().sum(1).mean() + pulled
+            label = f"drop {drop}, batches of {batch}, ridge {bias}, epoch {epoch}"
+            found.append(compare(history[epoch].rmse, "==", error.square().mean().sqrt(), f"error, {label}"))
+            found.append(compare(history[epoch].objective, "==", whole, f"objective, {label}"))
+        for name, mine, own in zip(("users", "items"), told, (L, R), strict=True):
+            found.append(compare(mine, "==", own.detach(), f"{name}, drop {drop}, batches of {batch}, ridge {bias}"))
+    return found

@@ -1,0 +1,262 @@
+"""What the claims on training compare: schedules, single steps, means and curves against their definitions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from droptics.attacks import (
+    Apgd,
+    Averaged,
+    CrossEntropy,
+    Fgsm,
+    Margin,
+    Pgd,
+    Threat,
+    attack,
+    robustness_curve,
+)
+from droptics.attacks.methods import Decay, step_sizes
+from droptics.data import Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.masks import Bernoulli, Gaussian, Product
+from droptics.models import Autoencoder, DeepLinear, Model, ReLUNet, TwoLayerLinear
+from droptics.papers.droptics_own.audits.audit_checks import every_coin
+from droptics.papers.droptics_own.predictions.moment_checks import network, network_masks
+from droptics.papers.instances import moments, normal, simplex, tensor, uniform
+from droptics.training import (
+    Adversarial,
+    Cosine,
+    Dropout,
+    DropoutClassifier,
+    Free,
+    Inverse,
+    Penalized,
+    Recording,
+    Staircase,
+    log_steps,
+    train,
+    with_previous,
+)
+from droptics.training.settings import EngineName
+
+
+def schedules(scale: float) -> list[Comparison]:
+    """Step sizes over time, recorded steps, and attacks' steps, by their formulas."""
+    steps = range(30)
+    inverse, cosine, stairs = Inverse(4.0), Cosine(20), Staircase(6, 0.3)
+    return [
+        compare([inverse(t) for t in steps], "==", [scale / (1 + t / 4) for t in steps], "inverse"),
+        compare(
+            [cosine(t) for t in steps], "==", [(1 + math.cos(math.pi * min(t, 20) / 20)) / 2 for t in steps], "cosine"
+        ),
+        compare([stairs(t) for t in steps], "==", [scale * 0.3 ** (t // 6) for t in steps], "stairs"),
+        compare(with_previous([0, 5, 6]), "==", [0, 4, 5, 6], "steps and those before"),
+        compare(log_steps(1000, 4), "==", [0, 1, 10, 100, 1000], "logarithmic steps"),
+        compare([Decay(0.5, 0.2, 3)(t) for t in range(7)], "==", [0.5 * 0.2 ** (t // 3) for t in range(7)], "decay"),
+        compare(step_sizes(None, 5, 0.3, "fixed"), "==", [scale * 0.06] * 5, "fixed steps"),
+        compare(step_sizes(None, 3, 0.3, "decaying"), "==", [0.3, 0.03, 0.003], "decaying steps"),
+    ]
+
+
+def engine_steps(scale: float) -> list[Comparison]:
+    """Steps under given masks by every engine, tied and untied; exact gradients; what is recorded along the way."""
+    found = []
+    x, y, law = normal(1, 1, 3), normal(2, 1, 3), Bernoulli(0.4, 4)
+    data = Sample(x, y)
+    engines: tuple[EngineName, ...] = ("kernel", "products", "torch")
+    starts: dict[str, Model] = {
+        "tied": Autoencoder(normal(3, 3, 4)),
+        "untied": TwoLayerLinear(normal(4, 3, 4), normal(5, 3, 4)),
+    }
+    for name, start in starts.items():
+        for engine in engines:
+            run = train(start, data, Dropout(law), steps=3, step_size=0.02, batch_size=1, keep=range(4), engine=engine)
+            for before, after in zip(run.iterates[:-1], run.iterates[1:], strict=True):
+                assert before.multipliers is not None
+                z = before.multipliers.reshape(-1)
+                leaves = [part.detach().clone().requires_grad_() for part in before.model.tensors]
+                U, V = leaves[0], leaves[-1]
+                loss = (((x @ V) * z) @ U.mT - y).square().sum()
+                slopes = torch.autograd.grad(loss, leaves)
+                for old, new, slope in zip(leaves, after.model.tensors, slopes, strict=True):
+                    wanted = old.detach() - scale * 0.02 * slope
+                    found.append(compare(new, "==", wanted, f"{name}, {engine}", precision=1e-9))
+    many = Sample(normal(15, 5, 3), normal(16, 5, 3), simplex(17, 5))
+    for name, start in starts.items():
+        run = train(start, many, Dropout(law), steps=2, step_size=0.02, keep=range(3), engine="torch")
+        for before, after in itertools.pairwise(run.iterates):
+            assert before.multipliers is not None
+            leaves = [part.detach().clone().requires_grad_() for part in before.model.tensors]
+            outputs = ((many.inputs @ leaves[-1]) * before.multipliers) @ leaves[0].mT
+            loss = simplex(17, 5) @ (outputs - many.targets).square().sum(1)
+            for old, new, slope in zip(leaves, after.model.tensors, torch.autograd.grad(loss, leaves), strict=True):
+                found.append(compare(new, "==", old.detach() - scale * 0.02 * slope, f"all examples, {name}"))
+            found.append(compare(before.multipliers.unique(), "==", [0.0, 1 / 0.6], f"one mask each, {name}"))
+    rates = ([0.3, 0.1, 0.2], [0.4, 0.2], [0.5, 0.3])
+    deep = DeepLinear([normal(6, 2, 3), normal(7, 2, 2), normal(8, 1, 2)], mask_inputs=True)
+    whole = Sample(normal(9, 7, 3), normal(10, 7, 1))
+    joint = Product([Bernoulli(tensor(part), len(part)) for part in rates])
+    run = train(deep, whole, Penalized(joint), steps=1, step_size=0.01, keep=(0, 1), record=Recording(at=(0, 1)))
+    leaves = [weight.detach().clone().requires_grad_() for weight in deep.weights]
+    kept, chances = every_coin([rate for part in rates for rate in part])
+    hidden = whole.inputs
+    for weight, part, own in zip(leaves, kept.split([3, 2, 2], -1), rates, strict=True):
+        hidden = (hidden * (part / (1 - tensor(own)))[:, None, :]) @ weight.mT
+    objective = chances @ (hidden - whole.targets).square().sum(-1).mean(-1)
+    slopes = torch.autograd.grad(objective, leaves)
+    assert isinstance(run.model, DeepLinear)
+    for old, new, slope in zip(leaves, run.model.weights, slopes, strict=True):
+        found.append(compare(new, "==", old.detach() - scale * 0.01 * slope, "exact gradient of a deep network"))
+    found.append(compare(run.history["objective"][0], "==", scale * objective, "recorded objective"))
+    model, population = TwoLayerLinear(normal(11, 2, 3), normal(12, 3, 3)), moments(13, 2, 3)
+    names = ("importance_variance", "importance_spread", "singular_values", "distance")
+    told = train(
+        model,
+        population,
+        Penalized(Bernoulli(0.3, 3)),
+        steps=1,
+        step_size=1e-3,
+        record=Recording(names, at=(0, 1), reference=normal(14, 2, 3)),
+    ).history
+    scores = (model.U.square().sum(0) * ((model.V.mT @ population.xx) * model.V.mT).sum(1)).sqrt()
+    W = model.U @ model.V.mT
+    found += [
+        compare(told["importance_variance"][0], "==", scale * scores.var(correction=0), "variance of the scores"),
+        compare(told["importance_spread"][0], "==", scores.std(correction=0) / scores.mean(), "their spread"),
+        compare(told["singular_values"][0], "==", torch.linalg.svdvals(W), "singular values"),
+        compare(told["distance"][0], "==", (W - normal(14, 2, 3)).norm(), "distance"),
+    ]
+    return found
+
+
+def hardened(scale: float) -> list[Comparison]:
+    """Adversarial steps: the loss at attacked inputs, divergence, free replays, probabilities of a classifier."""
+    found = []
+    net = network(1, 3, 4, 3)
+    data = Sample(uniform(2, 8, 3), torch.arange(8) % 3)
+    threat, around_all, size = Threat("linf", 0.1), Threat("l2", 0.2), 0.05
+
+    def moved(weights: list[Tensor], inputs: Tensor) -> Tensor:
+        hidden = torch.relu(inputs @ weights[0].mT + weights[2])
+        return hidden @ weights[1].mT + weights[3]
+
+    def slopes_of(weights: list[Tensor], inputs: Tensor) -> Tensor:
+        leaf = inputs.detach().clone().requires_grad_()
+        loss = functional.cross_entropy(moved([part.detach() for part in weights], leaf), data.targets)
+        return torch.autograd.grad(loss, leaf)[0]
+
+    def fresh() -> list[Tensor]:
+        return [part.detach().clone().requires_grad_() for part in (*net.weights, *net.biases)]
+
+    for consistency, around in itertools.product((0.0, 2.0), (threat, around_all)):
+        weights = fresh()
+        slopes = slopes_of(weights, data.inputs)
+        way = slopes.sign() if around is threat else slopes / slopes.norm(dim=1, keepdim=True)
+        points = data.inputs + scale * around.radius * way
+        outputs, clean = moved(weights, points), moved(weights, data.inputs)
+        loss = functional.cross_entropy(outputs, data.targets)
+        if consistency:
+            p, q = clean.softmax(1), outputs.softmax(1)
+            apart = (p * (p / q).log()).sum(1).mean()
+            loss = functional.cross_entropy(clean, data.targets) + consistency * apart
+        steps = torch.autograd.grad(loss, weights)
+        objective = Adversarial(around, Fgsm(), consistency=consistency)
+        run = train(net, data, objective, steps=1, step_size=size, batch_size=None)
+        assert isinstance(run.model, ReLUNet)
+        for new, old, slope in zip((*run.model.weights, *run.model.biases), weights, steps, strict=True):
+            name = f"one step, consistency {consistency}, {around.norm}"
+            found.append(compare(new, "==", old.detach() - size * slope, name))
+    for norm, box in (("linf", None), ("linf", (0.0, 1.0)), ("l2", None)):
+        weights, moves, losses = fresh(), torch.zeros_like(data.inputs), []
+        for _ in range(6):  # two batches of three replays; the second goes on from the moves of the first
+            leaves = [part.detach().requires_grad_() for part in weights]
+            step = moves.clone().requires_grad_()
+            points = data.inputs + step if box is None else (data.inputs + step).clamp(*box)
+            loss = functional.cross_entropy(moved(leaves, points), data.targets)
+            losses.append(float(loss.detach()))
+            *downs, climb = torch.autograd.grad(loss, [*leaves, step])
+            weights = [part.detach() - size * slope for part, slope in zip(leaves, downs, strict=True)]
+            if norm == "linf":
+                moves = (moves + scale * 0.04 * climb.sign()).clamp(-0.1, 0.1)
+            else:
+                moves = moves + scale * 0.04 * climb / climb.norm(dim=1, keepdim=True)
+                moves = moves * (0.1 / moves.norm(dim=1, keepdim=True)).clamp_max(1.0)
+        free = Free(Threat(norm, 0.1, box), 3, 0.04)
+        run = train(net, data, free, steps=2, step_size=size, batch_size=None, record=Recording(at=(0, 1, 2)))
+        assert isinstance(run.model, ReLUNet)
+        told = [float(run.history["loss"][run.at(step)]) for step in (1, 2)]
+        found.append(compare(told, "==", scale * tensor(losses[::3]), f"losses before the first replay, {norm}"))
+        for new, old in zip((*run.model.weights, *run.model.biases), weights, strict=True):
+            found.append(compare(new, "==", old, f"replays, {norm}, box {box}"))
+    return [*found, *_classified(scale)]
+
+
+def _classified(scale: float) -> list[Comparison]:
+    """Probabilities of a small classifier over all masks, and the class it predicts."""
+    found: list[Comparison] = []
+    X, labels = 3 * normal(5, 12, 2).numpy() + 1, np.array([7, 2, 4] * 4)
+    fitted = DropoutClassifier((3,), 0.3, epochs=2, seed=1).fit(X, labels)
+    inputs = torch.from_numpy((X - X.mean(0)) / X.std(0))
+    outputs, chances = network_masks(fitted.network_, inputs, [[0.3] * 2, [0.3] * 3])
+    shares = torch.tensordot(chances, outputs.softmax(-1), dims=1)
+    found.append(compare(fitted.predict_proba(X), "==", scale * shares, "class probabilities", precision=1e-7))
+    found.append(compare(fitted.predict(X), "==", tensor([2.0, 4.0, 7.0])[shares.argmax(1)], "the most probable class"))
+    return found
+
+
+def averaged(scale: float) -> list[Comparison]:
+    """Mean predictions over masks, single passes, ascents of one step with given starts, and curves over radii."""
+    net, inputs, found = network(3, 3, 4, 3), normal(4, 6, 3), []
+    rates = [0.3, 0.1, 0.6], [0.2, 0.5, 0.1, 0.4]
+    law = Product([Bernoulli(tensor(rate), len(rate)) for rate in rates])
+    outputs, chances = network_masks(net, inputs, list(rates))
+    labels = torch.arange(6) % 3
+    mean = Averaged.of(net, law)
+    shares = torch.tensordot(chances, outputs.softmax(-1), dims=1)
+    found.append(compare(mean(inputs).exp(), "==", scale * shares, "mean probabilities"))
+    right = chances @ (outputs.argmax(-1) == labels).double().mean(1)
+    found.append(compare(mean.single_accuracy(inputs, labels), "==", scale * right, "a single pass"))
+    for hidden, listed in ((7, True), (8, False)):  # 1024 and 2048 masks
+        wide = Averaged.of(network(3, 3, hidden, 3), Bernoulli(0.3, 3 + hidden), draws=5)
+        found.append(compare(len(wide.chances), "==", 1024 if listed else 5, f"masks of {3 + hidden} units"))
+        found.append(compare(wide.exact, "==", listed, f"exact, {3 + hidden} units"))
+    single, signs = network(3, 3, 4, 1), torch.where(labels > 0, 1.0, -1.0).double()
+    scores, mean = network_masks(single, inputs, list(rates))[0], Averaged.of(single, law)
+    found.append(compare(mean(inputs), "==", scale * torch.tensordot(chances, scores, dims=1), "mean score"))
+    right = chances @ (scores[..., 0] * signs > 0).double().mean(1)
+    found.append(compare(mean.single_accuracy(inputs, signs), "==", scale * right, "signs of a single pass"))
+    linear = TwoLayerLinear(normal(5, 1, 4), normal(6, 3, 4))
+    noisy = Averaged.of(linear, Gaussian(tensor([0.5] * 4), 4), draws=4)
+    found.append(compare(noisy(inputs), "==", scale * linear.outputs(inputs), "a linear score"))
+    weights, offset = normal(7, 3, 4), normal(8, 3)
+
+    def model(points: Tensor) -> Tensor:
+        return points @ weights.mT + offset
+
+    data = Sample(normal(9, 50, 4), torch.arange(50) % 3)
+    scores = model(data.inputs)
+    own = scores.gather(1, data.targets[:, None])
+    rows = weights[data.targets][:, None] - weights
+    for norm, dual in (("linf", 1), ("l2", 2), ("l1", math.inf)):
+        reach = torch.linalg.vector_norm(rows, ord=dual, dim=-1)
+        radii = [0.05, 0.2, 0.4]
+        curve = robustness_curve(model, data, Threat(norm, 1.0), Apgd(Margin(target="every"), steps=30), radii)
+        for radius, told in zip(radii, curve, strict=True):
+            least = (
+                (own - scores - scale * radius * reach)
+                .masked_fill(torch.arange(3) == data.targets[:, None], math.inf)
+                .amin(1)
+            )
+            found.append(compare(told, "==", (least < 0).double().mean(), f"curve, {norm} {radius}"))
+    step = attack(model, data, Threat("l2", 0.3), Pgd(CrossEntropy(), steps=1, step=0.1, stop="never"))
+    leaf = data.inputs.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(functional.cross_entropy(model(leaf), data.targets, reduction="sum"), leaf)
+    wanted = data.inputs + scale * 0.1 * slope / slope.norm(dim=1, keepdim=True)
+    found.append(compare(step.inputs, "==", wanted, "one step"))
+    return found
