@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -16,14 +19,28 @@ OWN = str(ROOT / "papers")
 SUBJECT = "papers.thesis.leaky"
 
 
-def executed(call: Callable[[], object]) -> set[str]:
-    """What ran of the library outside of the checks themselves, as `room.module:name`: functions, methods, classes."""
+@dataclass(frozen=True)
+class Executed:
+    """What ran of the library outside of the checks themselves, as `room.module:name`: functions, methods, classes.
+
+    `asked` are those among them that the checks themselves called.
+    """
+
+    names: set[str]
+    asked: set[str]
+
+
+def executed(call: Callable[[], object]) -> Executed:
+    """What a call runs of the library."""
     codes: set[CodeType] = set()
+    asked: set[CodeType] = set()
     made: set[type] = set()
 
     def watch(frame: FrameType, event: str, argument: object) -> None:
         if event == "call":
             codes.add(frame.f_code)
+            if frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(OWN):
+                asked.add(frame.f_code)
             if frame.f_code.co_name in ("__init__", "__post_init__"):  # a dataclass has no file of its own
                 made.add(type(frame.f_locals.get("self")))
 
@@ -32,6 +49,15 @@ def executed(call: Callable[[], object]) -> set[str]:
         call()
     finally:
         sys.setprofile(None)
+    names = _named(codes)
+    for kind in made:
+        module = kind.__module__.removeprefix("droptics.")
+        if module == SUBJECT or (module != kind.__module__ and not module.startswith(("evidence", "papers"))):
+            names.add(f"{module}:{kind.__qualname__}")
+    return Executed(names, _named(asked))
+
+
+def _named(codes: set[CodeType]) -> set[str]:
     names = set()
     for code in codes:
         if not code.co_filename.startswith(str(ROOT)):
@@ -39,11 +65,34 @@ def executed(call: Callable[[], object]) -> set[str]:
         module = ".".join(Path(code.co_filename).relative_to(ROOT).with_suffix("").parts)
         if module == SUBJECT or not code.co_filename.startswith(OWN):
             names.add(f"{module.removesuffix('.__init__')}:{code.co_qualname}")
-    for kind in made:
-        module = kind.__module__.removeprefix("droptics.")
-        if module == SUBJECT or (module != kind.__module__ and not module.startswith(("evidence", "papers"))):
-            names.add(f"{module}:{kind.__qualname__}")
     return names
+
+
+@functools.cache
+def public_functions() -> dict[str, str]:
+    """Functions of the rooms by where they are written: the names that `objects` of a claim has for them.
+
+    Those of evidence are left out, with which claims are made.
+    """
+    found = {}
+    for folder in sorted(ROOT.iterdir()):
+        if (folder / "__init__.py").exists() and folder.name not in ("evidence", "papers"):
+            room = importlib.import_module(f"droptics.{folder.name}")
+            for name in getattr(room, "__all__", ()):
+                inner = inspect.unwrap(getattr(room, name))
+                if inspect.isfunction(inner):
+                    found[_written(inner)] = f"{folder.name}.{name}"
+    return found
+
+
+def _written(thing: Callable[..., object]) -> str:
+    return f"{thing.__module__.removeprefix('droptics.')}:{thing.__qualname__}"
+
+
+def unnamed(objects: tuple[str, ...], run: Executed) -> list[str]:
+    """Public functions that a check called and that its claim does not name."""
+    named = {_written(inspect.unwrap(thing)) for thing in map(resolve, objects) if callable(thing)}
+    return sorted(name for written, name in public_functions().items() if written in run.asked - named)
 
 
 def resolve(name: str) -> object:
@@ -55,9 +104,9 @@ def resolve(name: str) -> object:
     return found
 
 
-def ran(name: str, names: set[str]) -> bool:
+def ran(name: str, run: Executed) -> bool:
     """Whether an object is among what was executed; a class counts when one was made or a method of it ran."""
     thing = resolve(name)
     inner = getattr(thing, "__wrapped__", getattr(thing, "__func__", thing))
-    full = f"{inner.__module__.removeprefix('droptics.')}:{inner.__qualname__}"
-    return full in names or any(other.startswith(f"{full}.") for other in names)
+    full = _written(inner)
+    return full in run.names or any(other.startswith(f"{full}.") for other in run.names)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from droptics.bounds import relu_alpha
 from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
-from droptics.layers import DropBlock, DropConnect
+from droptics.layers import DropConnect
 from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
 from droptics.models import Connections, DeepLinear, Model, ReLUNet, TwoLayerLinear
 from droptics.papers.instances import coin_masks, normal, sample, simplex, tensor
@@ -26,15 +26,18 @@ from droptics.training.settings import EngineName
 
 
 def dropout_steps(scale: Callable[[float], float]) -> list[Comparison]:
-    """Every step of `train` under dropout from one kept iterate to the next, with the masks it says it used."""
+    """Every step of `train` under dropout from one kept iterate to the next, with the masks it says it used.
+
+    Each is that of one example, and each example has its turn; masks are coins of their own, anew in every step.
+    """
     found, width, steps = [], 50, 20
     engines: tuple[EngineName, ...] = ("kernel", "torch")
     for engine, drop in itertools.product(engines, (0.4, 0.75)):
-        x, y = normal(1, 3), normal(2, 4)
+        X, Y, used = normal(1, 3, 3), normal(2, 3, 4), set()
         start = TwoLayerLinear(normal(3, 4, width) / 5, normal(4, 3, width) / 5)
         run = train(
             start,
-            Sample(x[None], y[None]),
+            Sample(X, Y),
             Dropout(Bernoulli(drop, width)),
             steps=steps,
             step_size=0.01,
@@ -47,6 +50,11 @@ def dropout_steps(scale: Callable[[float], float]) -> list[Comparison]:
             [step.multipliers.reshape(1, -1) for step in run.iterates[:-1] if step.multipliers is not None]
         )
         found.append(compare(kept * (kept - 1 / (1 - drop)), "==", 0.0, "multipliers are 0 or 1/theta"))
+        found.append(compare(len(kept.unique(dim=0)), "==", steps, f"no mask recurs, {engine}"))
+        coins = (kept > 0).double() - (1 - drop)
+        for name, pairs in (("units", coins[:, 1:] * coins[:, :-1]), ("steps", coins[1:] * coins[:-1])):
+            error = 5 * drop * (1 - drop) / pairs.numel() ** 0.5
+            found.append(compare(pairs.mean(), "==", 0.0, f"coins of neighboring {name}, {engine}", error))
         off = 5 * (drop * (1 - drop) / kept.numel()) ** 0.5
         found.append(compare((kept > 0).double().mean(), "==", 1 - drop, f"how often they are not 0, {engine}", off))
         for before, after in itertools.pairwise(run.iterates):
@@ -54,10 +62,16 @@ def dropout_steps(scale: Callable[[float], float]) -> list[Comparison]:
             assert isinstance(after.model, TwoLayerLinear)
             assert before.multipliers is not None
             U, V, B = before.model.U, before.model.V, torch.diag((before.multipliers.reshape(-1) > 0).double())
-            residual = U @ B @ V.mT @ x / (1 - drop) - y
-            eta = scale(0.01)
-            found.append(compare(after.model.U, "==", U - eta * torch.outer(residual, x) @ V @ B, f"U, {engine}"))
-            found.append(compare(after.model.V, "==", V - eta * torch.outer(x, residual) @ U @ B, f"V, {engine}"))
+            eta, ahead = scale(0.01), []
+            for x, y in zip(X, Y, strict=True):
+                residual = U @ B @ V.mT @ x / (1 - drop) - y
+                moved = U - eta * torch.outer(residual, x) @ V @ B, V - eta * torch.outer(x, residual) @ U @ B
+                ahead.append(torch.cat(moved))
+            reached = torch.cat([after.model.U, after.model.V])
+            nearest = int((torch.stack(ahead) - reached).abs().amax((1, 2)).argmin())
+            used.add(nearest)
+            found.append(compare(reached, "==", ahead[nearest], f"U and V, {engine}"))
+        found.append(compare(len(used), "==", len(X), f"examples that had a turn, {engine}"))
     return found
 
 
@@ -65,7 +79,8 @@ def lazy_steps(base_two: bool) -> list[Comparison]:
     """Algorithm 4 as `train_lazy` runs it: masks of 0 and 1, the printed step, the projection, the last scaling.
 
     Each step is that of one of the examples, of either label, and over the steps every example has its turn. The start:
-    signs over sqrt m on top, standard normal rows, their moments within five standard errors.
+    signs over sqrt m on top, standard normal rows, their moments within five standard errors, and their distribution
+    within what a sample leaves with a chance of 1e-6 (Dvoretzky, Kiefer and Wolfowitz).
     """
     found = []
     for seed, (drop, width, eta, radius, count) in enumerate(((0.2, 40, 0.8, 1.5, 3), (0.7, 25, 0.3, 2.2, 1))):
@@ -97,20 +112,40 @@ def lazy_steps(base_two: bool) -> list[Comparison]:
         found.append(compare(coins * (coins - 1), "==", 0.0, "masks are 0 or 1"))
         error = 4.5 * (drop * (1 - drop) / len(coins)) ** 0.5
         found.append(compare(coins.mean(), "==", 1 - drop, "share of kept units", precision=error))
+        found.append(compare(len(torch.stack(kept).unique(dim=0)), "==", len(kept), "no mask recurs"))
+        for net, iterate in zip(run.subnetworks, run.run.iterates, strict=False):
+            assert isinstance(iterate.model, ReLUNet)
+            assert iterate.multipliers is not None
+            forward = torch.relu(X @ iterate.model.weights[0].mT) * iterate.multipliers.flatten()[3:] @ top
+            found.append(compare(net.outputs(X)[:, 0], "==", forward, "forward pass of the sub-network"))
         steps_of = torch.stack(kept) - (1 - drop)
         for name, pairs in (("units", steps_of[:, 1:] * steps_of[:, :-1]), ("steps", steps_of[1:] * steps_of[:-1])):
             error = 5 * drop * (1 - drop) / pairs.numel() ** 0.5
-            found.append(compare(pairs.mean(), "==", 0.0, f"coins of neighbouring {name}", precision=error))
+            found.append(compare(pairs.mean(), "==", 0.0, f"coins of neighboring {name}", precision=error))
         last = run.run.iterates[-1].model
         assert isinstance(last, ReLUNet)
         found.append(compare(run.model.weights[0], "==", (1 - drop) * last.weights[0], "scaled at the end"))
-        W, tops = lazy_start(5, 4000, seed=seed).weights
-        found.append(compare(tops.abs(), "==", 4000**-0.5, "signs over sqrt m"))
-        found.append(compare(tops.sign().mean(), "==", 0.0, "both signs", precision=5 / 4000**0.5))
-        found.append(compare(W.mean(0), "==", 0.0, "mean of the rows", precision=5 / 4000**0.5))
-        found.append(compare(tops.sign() @ W / 4000, "==", 0.0, "signs beside the rows", precision=5 / 4000**0.5))
-        error = 5 * (2 / 4000) ** 0.5
-        found.append(compare(W.mT @ W / 4000, "==", torch.eye(5, dtype=torch.float64), "their spread", precision=error))
+    return [*found, *(item for seed in (0, 1) for item in _lazy_rows(seed))]
+
+
+def _lazy_rows(seed: int) -> list[Comparison]:
+    """The start of Algorithm 4: signs that know nothing of one another or the rows, and standard normal rows."""
+    found = []
+    W, tops = lazy_start(5, 4000, seed=seed).weights
+    found.append(compare(tops.abs(), "==", 4000**-0.5, "signs over sqrt m"))
+    found.append(compare(tops.sign().mean(), "==", 0.0, "both signs", precision=5 / 4000**0.5))
+    following = tops.sign()[0, 1:] * tops.sign()[0, :-1]
+    found.append(compare(following.mean(), "==", 0.0, "neighbouring signs", precision=5 / 4000**0.5))
+    found.append(compare((W[1:] * W[:-1]).mean(0), "==", 0.0, "neighbouring rows", precision=5 / 4000**0.5))
+    below = torch.special.ndtr(W.flatten().sort().values)
+    ranks = torch.arange(len(below) + 1).double() / len(below)
+    error = (math.log(2e6) / 2 / len(below)) ** 0.5
+    found.append(compare(below, "<=", ranks[1:], "normal entries, from above", precision=error))
+    found.append(compare(below, ">=", ranks[:-1], "normal entries, from below", precision=error))
+    found.append(compare(W.mean(0), "==", 0.0, "mean of the rows", precision=5 / 4000**0.5))
+    found.append(compare(tops.sign() @ W / 4000, "==", 0.0, "signs beside the rows", precision=5 / 4000**0.5))
+    error = 5 * (2 / 4000) ** 0.5
+    found.append(compare(W.mT @ W / 4000, "==", torch.eye(5, dtype=torch.float64), "their spread", precision=error))
     return found
 
 
@@ -364,52 +399,6 @@ def last_weights(scale: float) -> list[Comparison]:
         joint = moved[..., 0] * moved[..., 1]
         error = 5 * joint.std(0) / len(joint) ** 0.5
         found.append(compare(joint.mean(0).abs() / error, "<=", 1.0, "weights of one unit fall apart"))
-    return found
-
-
-def block_layer(scale: float) -> list[Comparison]:
-    """DropBlock in training: who survives is divided by the chance that no block covers the place, so means stay.
-
-    A place that n blocks of the kind can cover survives with chance (1 - gamma)^n, counted here block by block; gamma
-    is such that the shares dropped are `drop` on average over the places, and draws drop as often.
-    """
-    found = []
-    kinds: tuple[Literal["clipped", "valid", "centered"], ...] = ("clipped", "valid", "centered")
-    sizes: tuple[tuple[tuple[int, ...], int, float], ...] = (((8, 8), 3, 0.2), ((5, 7), 2, 0.35), ((9,), 4, 0.3))
-    for edges, (size, block, drop) in itertools.product(kinds, sizes):
-        layer = DropBlock(drop, block, spatial=1 if len(size) == 1 else 2, edges=edges).train()
-        image = normal(len(size), 1, 2, *size)
-        with torch.random.fork_rng():
-            torch.manual_seed(4)
-            drawn = layer(image.expand(2000, 2, *size))
-        counts, both = [], []
-        for length in size:
-            first, last = {
-                "clipped": (1 - block, length - 1),
-                "valid": (0, length - block),
-                "centered": (-((block - 1) // 2), length - 1 - (block - 1) // 2),
-            }[edges]
-            starts = range(first, last + 1)
-            counts.append([sum(a <= i < a + block for a in starts) for i in range(length)])
-            both.append([sum(a <= i and i + 1 < a + block for a in starts) for i in range(length - 1)])
-        covers = tensor([math.prod(one) for one in itertools.product(*counts)]).reshape(size)
-        alive = (1 - layer.seed_rate(size)) ** covers
-        label = f"{edges}, map {size}, block {block}"
-        found.append(compare(1 - alive.mean(), "==", scale * drop, f"share by counting, {label}"))
-        found.append(compare(layer.realized_rate(size), "==", scale * drop, f"rate by formula, {label}"))
-        survivors = torch.where(drawn == 0, image / alive, drawn)
-        found.append(compare(survivors, "==", scale * image / alive, f"who survives, {label}"))
-        # both channels have masks of their own: 4,000 draws of each place
-        often = (drawn == 0).double().mean((0, 1))
-        error = 5 * (alive * (1 - alive) / 4000).sqrt()
-        found.append(compare((often - (1 - alive)).abs() / error, "<=", 1.0, f"how often each place falls, {label}"))
-        # neighbours on the last axis survive together where no block covers either
-        shared = tensor([math.prod(one) for one in itertools.product(*counts[:-1], both[-1])])
-        either = covers[..., 1:] + covers[..., :-1] - shared.reshape(*size[:-1], size[-1] - 1)
-        pair = (1 - layer.seed_rate(size)) ** either
-        often = ((drawn != 0)[..., 1:] & (drawn != 0)[..., :-1]).double().mean((0, 1))
-        error = 5 * (pair * (1 - pair) / 4000).sqrt()
-        found.append(compare((often - pair).abs() / error, "<=", 1.0, f"neighbours fall together, {label}"))
     return found
 
 

@@ -20,21 +20,22 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli
 from droptics.models import ReLUNet
 from droptics.papers.helmbold2017 import networks, unit_types
-from droptics.papers.instances import coin_masks, normal, tensor, uniform
+from droptics.papers.instances import coin_masks, descend, normal, simplex, tensor, uniform
 from droptics.penalties import Enumerate, criterion, penalty, risk
 
 
-def exact(model: ReLUNet, sample: Sample, drop: float = 0.5) -> Tensor:
+def exact(model: ReLUNet, sample: Sample, drop: float | Tensor = 0.5) -> Tensor:
     """J_D by the exact routine."""
     return criterion(model, sample, Bernoulli(drop, model.units)).value
 
 
-def by_masks(model: ReLUNet, sample: Sample, drop: float) -> float:
+def by_masks(model: ReLUNet, sample: Sample, drop: float | Tensor) -> float:
     """J_D summed over all masks of inputs and hidden units, the network written out."""
-    total = 0.0
-    for kept, chance in coin_masks([drop] * model.units):
-        value = masked_outputs(model.weights, model.biases, sample.inputs, kept / (1 - drop))
-        total += chance * float((value - sample.targets).square().sum(-1).mean())
+    total, drops = 0.0, drop.tolist() if isinstance(drop, Tensor) else [drop] * model.units
+    weights = torch.ones(len(sample)).double() if sample.weights is None else sample.weights
+    for kept, chance in coin_masks(drops):
+        value = masked_outputs(model.weights, model.biases, sample.inputs, kept / (1 - tensor(drops)))
+        total += chance * float((value - sample.targets).square().sum(-1) @ weights / weights.sum())
     return total
 
 
@@ -44,6 +45,19 @@ def masked_outputs(weights: Sequence[Tensor], biases: Sequence[Tensor], value: T
     for i, (weight, bias, part) in enumerate(zip(weights, biases, masks, strict=True)):
         value = (torch.relu(value) if i else value) * part @ weight.mT + bias
     return value
+
+
+def shallow_criterion(data: Sample, drop: float = 0.5) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
+    """J_D of one hidden layer (V, a, w, b) on examples: all masks of the inputs, those of the units in closed form."""
+    masks, chances = zip(*coin_masks([drop] * data.inputs.shape[1]), strict=True)
+    rows, weights = data.inputs[:, None] * torch.stack(masks) / (1 - drop), tensor(chances)
+
+    def objective(V: Tensor, a: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        sent = w * torch.relu(rows @ V.mT + a)
+        error = (sent.sum(-1) + b - data.targets).square() + drop / (1 - drop) * sent.square().sum(-1)
+        return (error @ weights).mean()
+
+    return objective
 
 
 def random_net(seed: int, sizes: Sequence[int], positive: bool = False) -> ReLUNet:
@@ -65,6 +79,9 @@ def worked_example(printed: float) -> list[Comparison]:
         compare(risk(model, sample), "==", 64.0, "risk"),
         compare(penalty(model, sample, Bernoulli(0.5, 4)), "==", printed - 64, "penalty"),
     ]
+    # all weights one do not tell which nodes are ReLUs: the hidden ones, not the output
+    inputs, head = tensor([[1.0, -2.0], [2.0, 1.0]]), tensor([[1.0, -3.0]])
+    found.append(compare(ReLUNet([ones, head]).outputs(inputs), "==", tensor([[0.0], [-6.0]]), "the output is linear"))
     for drop in (0.1, 0.3, 0.7, 0.9):
         value = penalty(model, sample, Bernoulli(drop, 4))
         found.append(compare(value, "==", by_masks(model, sample, drop) - 64, f"penalty at {drop}"))
@@ -92,27 +109,43 @@ def mixture(share: float) -> list[Comparison]:
     return found
 
 
-def rescaled_inputs(inverse: bool, shift: float = 0.0) -> list[Comparison]:
+def rescaled_inputs(power: float) -> list[Comparison]:
     """X -> A x with W_1 -> W_1 A^-1 (diagonal, signed) changes nothing; dropout by all masks one by one.
 
-    Least criteria and the largest risk of their minimizers, the aversion, of one input by all types of units.
+    Least criteria and the largest risk of their minimizers, the aversion, of one input by all types of units, and of
+    two inputs in different units by descent. Another `power` than one is that of |A|^-1 in W_1.
     """
     found = []
     A = tensor([2.0, -0.5, 3.0])
-    for seed, sizes in enumerate(((3, 2, 1), (3, 2, 2, 1))):
+    for seed, sizes in enumerate(((3, 2, 1), (3, 2, 2, 1), (3, 2, 2))):
         model = random_net(seed, sizes)
-        sample = Sample(normal(seed + 5, 4, 3), normal(seed + 6, 4, 1))
-        first = model.weights[0] / A if inverse else model.weights[0]
-        other = ReLUNet([first, *model.weights[1:]], model.biases)
-        moved = Sample(sample.inputs * A + shift, sample.targets)
-        for drop in (0.3, 0.5):
+        sample = Sample(normal(seed + 5, 4, 3), normal(seed + 6, 4, sizes[-1]), simplex(seed, 4))
+        other = ReLUNet([model.weights[0] * A.sign() / A.abs() ** power, *model.weights[1:]], model.biases)
+        moved = Sample(sample.inputs * A, sample.targets, sample.weights)
+        for drop in (0.3, 0.5, uniform(seed, model.units)):
             found.append(compare(exact(other, moved, drop), "==", by_masks(model, sample, drop), "criterion"))
         found.append(compare(risk(other, moved), "==", by_masks(model, sample, 0.0), "risk"))
     data = Sample(tensor([[1.0], [0.4]]), tensor([[1.0], [-0.3]]))
     for scale in (2.5, -0.6):
-        moved = Sample(scale * data.inputs + shift, data.targets)
+        moved = Sample(scale * data.inputs, data.targets)
         found += _least_alike(data, moved, 1.0, f"inputs times {scale}")
-    return found
+    return found + _two_inputs_alike(tensor([2.5, -0.6]))
+
+
+def _two_inputs_alike(A: Tensor) -> list[Comparison]:
+    """Least criterion of one unit and the risk of its minimizer, on two examples and on A x; the least risk is 0."""
+    given, targets, ends = tensor([[1.0, 0.4], [-0.3, 0.8]]), tensor([[1.0], [-0.2]]), []
+    for data in (Sample(given, targets), Sample(given * A, targets)):
+        least, (V, a, w, b) = descend(shallow_criterion(data, 0.4), [(1, 2), (1,), (1,), (1,)], starts=4, seed=4)
+        net = ReLUNet([V, w[None]], [a, b])
+        ends.append((least, float(exact(net, data, 0.4)), float(risk(net, data))))
+    (least, _, plain), (least_there, value_there, plain_there) = ends
+    return [
+        compare(least_there, "==", least, "least criterion by descent, two inputs", 1e-8),
+        compare(value_there, "==", least, "criterion of its minimizer, two inputs", 1e-8),
+        # the criterion is flat at its minimum: the minimizer is known to the root of its accuracy
+        compare(plain_there, "==", plain, "risk of its minimizer, two inputs", 1e-5),
+    ]
 
 
 def _least_alike(data: Sample, other: Sample, factor: float, label: str) -> list[Comparison]:
@@ -198,34 +231,6 @@ def first_one(later: float) -> list[Comparison]:
             found.append(compare(fired, "==", wanted, f"nodes of each gadget at {bits}, n={n}"))
         built = networks.gadget_network(K, n, 2).weights[0]
         found.append(compare(built, "==", rows, f"weights of the network, K={K} n={n}"))
-    return found
-
-
-def zero_embeddings(ones: int) -> list[Comparison]:
-    """One gadget network on every zero-embedding of ((1, 1), 1): t = 1 - (1 - q^ones)/D with D = 1 + qK/(pn).
-
-    Wide ones of bias 1/5 come near 1/10. Weights on inputs that are zero change no criterion, for networks in general
-    position.
-    """
-    found = []
-    for K, n, bias in ((3, 3, 0.0), (3, 6, 0.2), (4, 4, 0.2)):
-        net = networks.gadget_network(K, n, 2, bias=bias)
-        rest = 1 - (1 - 0.5**ones) / (1 + K / n)
-        for pair in itertools.combinations(range(K), 2):
-            x = torch.zeros(K).index_fill(0, torch.tensor(pair), 1.0)
-            value = exact(net, networks.two_points(x))
-            found.append(compare(value, "==", (bias**2 + rest * (1 - bias) ** 2) / 2, f"K={K} n={n}, inputs {pair}"))
-    for K, n in ((3, 300), (4, 800)):
-        net = networks.gadget_network(K, n, 2, bias=0.2)
-        for pair in ((0, 1), (0, K - 1), (K - 2, K - 1)):
-            x = torch.zeros(K).index_fill(0, torch.tensor(pair), 1.0)
-            off = (exact(net, networks.two_points(x)) - 0.1).abs()
-            found.append(compare(off, "<=", K / (2 * n), f"distance to 1/10, K={K} n={n}, inputs {pair}"))
-    for seed in range(3):
-        net, x = random_net(seed, (2, 3, 1)), normal(seed, 2)
-        wide = ReLUNet([torch.cat([net.weights[0], normal(seed + 5, 3, 2)], 1), net.weights[1]], net.biases)
-        embedded = exact(wide, networks.two_points(torch.cat([x, 0 * x])))
-        found.append(compare(embedded, "==", exact(net, networks.two_points(x)), "two more inputs that are zero"))
     return found
 
 

@@ -1,23 +1,24 @@
-"""What the claims of Helmbold and Long compare as inputs grow in number: supermodular networks, and psi.
+"""What the claims of Helmbold and Long compare as inputs grow in number: supermodular networks, psi, embeddings.
 
 Psi(l) is the mean output under dropout on x = 1 when l of K inputs are kept; n the width, q = drop, p = 1 - q.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.models import ReLUNet
 from droptics.papers.helmbold2017 import networks
-from droptics.papers.helmbold2017.checks import by_masks, random_net
-from droptics.papers.instances import normal, tensor, uniform
+from droptics.papers.helmbold2017.checks import by_masks, exact, random_net, shallow_criterion
+from droptics.papers.instances import descend, normal, simplex, tensor, uniform
 
 
 def supermodular(last: float) -> list[Comparison]:
@@ -120,3 +121,61 @@ def convex_in_count(positive: bool) -> list[Comparison]:
             second = psi[2:] - 2 * psi[1:-1] + psi[:-2]
             found.append(compare(second, ">=", 0.0, f"second differences, sizes {sizes}, drop {drop}"))
     return found
+
+
+def zero_embeddings(ones: int) -> list[Comparison]:
+    """One gadget network on every zero-embedding of ((1, 1), 1): t = 1 - (1 - q^ones)/D with D = 1 + qK/(pn).
+
+    Wide ones of bias 1/5 come near 1/10, on mixtures, too. Weights on inputs that are zero change no criterion, for
+    networks in general position.
+    """
+    found = []
+    for K, n, bias, drop in ((3, 3, 0.0, 0.5), (3, 6, 0.2, 0.5), (4, 4, 0.2, 0.5), (3, 6, 0.3, 0.3)):
+        net = networks.gadget_network(K, n, 2, drop, bias)
+        rest = 1 - (1 - drop**ones) / (1 + drop / (1 - drop) * K / n)
+        for pair in itertools.combinations(range(K), 2):
+            value, label = exact(net, networks.two_points(_pair(K, pair)), drop), f"K={K} n={n} q={drop}, inputs {pair}"
+            found.append(compare(value, "==", (bias**2 + rest * (1 - bias) ** 2) / 2, label))
+    for K, n in ((3, 300), (4, 800)):
+        net = networks.gadget_network(K, n, 2, bias=0.2)
+        pairs = [_pair(K, pair) for pair in ((0, 1), (0, K - 1), (K - 2, K - 1))]
+        shares = torch.cat([tensor([0.5]), simplex(K, 3) / 2])
+        mixed = Sample(torch.stack([0 * pairs[0], *pairs]), tensor([[0.0], [1.0], [1.0], [1.0]]), shares)
+        for data in (*map(networks.two_points, pairs), mixed):
+            off = (exact(net, data) - 0.1).abs()
+            found.append(compare(off, "<=", K / (2 * n), f"distance to 1/10, K={K} n={n}, {len(data)} examples"))
+    for seed, drop in enumerate((0.5, 0.3, 0.7)):
+        net, x = random_net(seed, (2, 2, 1)), normal(seed, 2)
+        # the inputs that are zero before and after the others
+        first = normal(seed + 5, 2, 4)
+        first[:, seed : seed + 2] = net.weights[0]
+        wide = ReLUNet([first, net.weights[1]], net.biases)
+        embedded = nn.functional.pad(x, (seed, 2 - seed))
+        plain = by_masks(net, networks.two_points(x), drop)
+        found.append(compare(exact(wide, networks.two_points(embedded), drop), "==", plain, "two inputs that are zero"))
+    return found + _no_negative_weights()
+
+
+def _pair(inputs: int, pair: Sequence[int]) -> Tensor:
+    """The 0/1 input with two ones."""
+    return torch.zeros(inputs).double().index_fill(0, torch.tensor(pair), 1.0)
+
+
+def _no_negative_weights() -> list[Comparison]:
+    """Non-negative weights: descent ends at 1/8 or above, on a mixture and beside a fixed feature; wide ones at 1/8."""
+    found = []
+    for label, rows in (
+        ("a mixture", [[0.0, 0, 0]] * 4 + [[1.0, 1, 0]] * 3 + [[0.0, 1, 1]]),
+        ("a fixed feature", [[0.0, 0.7, 0], [1.0, 0.7, 1]]),
+    ):
+        data = Sample(tensor(rows), tensor([[float(i >= len(rows) / 2)] for i in range(len(rows))]))
+        loss = shallow_criterion(data)
+        shapes = [(2, 3), (2,), (2,), (1,)]
+        least, (V, a, w, b) = descend(lambda V, a, w, b, loss=loss: loss(V**2, a, w**2, b), shapes, 1, 4, 0.7)
+        found.append(compare(least, ">=", 1 / 8, f"non-negative weights, {label}"))
+        value = exact(ReLUNet([V**2, w[None] ** 2], [a, b]), data)
+        found.append(compare(value, "==", least, f"by the library, {label}"))
+    best = networks.positive_network(2, 800)
+    wide = ReLUNet([nn.functional.pad(best.weights[0], (1, 1)), best.weights[1]], best.biases)
+    off = exact(wide, networks.two_points(_pair(4, (1, 2)))) - 1 / 8
+    return [*found, compare(off, ">=", 0.0, "wide non-negative"), compare(off, "<=", 1 / 800, "and near 1/8")]

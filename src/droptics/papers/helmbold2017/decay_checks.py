@@ -12,7 +12,7 @@ from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.models import ReLUNet
 from droptics.papers.helmbold2017 import networks, unit_types
-from droptics.papers.helmbold2017.checks import exact, random_net
+from droptics.papers.helmbold2017.checks import exact, random_net, shallow_criterion
 from droptics.papers.instances import coin_masks, descend, normal, tensor
 from droptics.penalties import risk
 
@@ -175,23 +175,29 @@ def needless_node(side: float) -> list[Comparison]:
 def output_bias(share: float) -> list[Comparison]:
     """Lemma 26: with every node zero at 0 the bias is `share` times one minus the activation; (10) and (11) follow.
 
-    At optima, and for any weights into nodes without bias: there J_2 is a parabola in b, least at that bias.
+    At optima, without weights too, and for any weights into nodes without bias that x does not turn off: there J_2 is a
+    parabola in b, least at that bias. (10) is the output of a network where no node is off; at -x all are.
     """
     found = []
-    for label, x, strength, best in decay_optima():
+    for label, x, strength, best in [*decay_optima(), ("no weights", tensor(INPUT), 2.0, decay_optimum(2, 2.0))]:
         V, _, w, b = net = turned(best, x)
+        found.append(compare(V @ x, ">=", 0.0, f"no node is off, {label}", 1e-6))
         found.append(compare(b, "==", share * (1 - w @ (V @ x)), f"bias, {label}", 1e-4))
         both = output(net, x) + output(net, torch.zeros_like(x))
         found.append(compare(both, "==", 1.0, f"outputs at 0 and x, {label}", 1e-4))
+        for along in (0.3, 1.0, 2.5):
+            linear = 0.5 + w @ (V @ (along * x - x / 2))
+            found.append(compare(output(net, along * x), "==", linear, f"(10) at {along} x, {label}", 1e-4))
+        found.append(compare(output(net, -x), "==", b, f"at -x, {label}", 1e-4))
         for seed in range(3):
-            V, w = normal(seed, 4, len(x)), normal(seed + 9, 4)
+            V, w = normal(seed, len(x), len(x)), normal(seed + 9, len(x))
             V = V * (V @ x).sign()[:, None]
             low, middle, high = (l2_criterion((V, 0 * w, w, tensor(b)), x, strength) for b in (-1.0, 0.0, 1.0))
             vertex = (low - high) / (2 * (low - 2 * middle + high))
             found.append(compare(vertex, "==", share * (1 - w @ (V @ x)), f"best bias of any weights, {label}", 1e-8))
-            at = normal(seed + 5, len(x))
+            at = torch.linalg.solve(V, normal(seed + 5, len(x)).abs())  # turns no node off
             linear = 0.5 + w @ (V @ (at - x / 2))
-            found.append(compare(w @ (V @ at) + vertex, "==", linear, f"(10), {label}", 1e-8))
+            found.append(compare(output((V, 0 * w, w, vertex), at), "==", linear, f"(10), {label}", 1e-8))
     return found
 
 
@@ -308,6 +314,8 @@ def node_budget(share: float) -> list[Comparison]:
         best = reached.argmax()
         for name, value, wanted in (("w", w[best], (B / 2) ** 0.5), ("alpha", alpha[best], (B / 2) ** 0.5 / norm)):
             found.append(compare(value, "==", wanted, f"{name} of the best split, {label}", 1e-9))
+        others = reached[torch.arange(len(reached)) != best]
+        found.append(compare(others, "<", share * B * norm / 2, f"any other split, {label}"))
         stated = (B / 2) ** 0.5 * (B / (2 * norm**2)) ** 0.5 * norm**2
         found.append(compare(stated, "==", share * B * norm / 2, f"the stated split, {label}"))
     for label, x, _, optimum in decay_optima():
@@ -344,19 +352,6 @@ def budget(share: float) -> list[Comparison]:
         least = share * 2 * abs(A) / norm
         found.append(compare(V.square().sum() + w.square().sum(), "==", least, f"its squared weights, A = {A}"))
     return found
-
-
-def shallow_criterion(data: Sample, drop: float = 0.5) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
-    """J_D of one hidden layer (V, a, w, b) on examples: all masks of the inputs, those of the units in closed form."""
-    masks, chances = zip(*coin_masks([drop] * data.inputs.shape[1]), strict=True)
-    rows, weights = data.inputs[:, None] * torch.stack(masks) / (1 - drop), tensor(chances)
-
-    def objective(V: Tensor, a: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        sent = w * torch.relu(rows @ V.mT + a)
-        error = (sent.sum(-1) + b - data.targets).square() + drop / (1 - drop) * sent.square().sum(-1)
-        return (error @ weights).mean()
-
-    return objective
 
 
 def aversion(measure: Callable[..., Tensor]) -> list[Comparison]:

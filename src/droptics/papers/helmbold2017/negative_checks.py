@@ -210,6 +210,8 @@ def slope_step(root_over_width: bool) -> list[Comparison]:
     slopes = (1 - np.sqrt(2 / (9 * K)) - np.sqrt(1 / (18 * K))) / (K / 2 - np.sqrt(K) / 4)
     bounds = 1 / np.sqrt(9 / (32 * K)) if root_over_width else np.sqrt(32 / 9) / K
     found = [compare(K * slopes, ">", K * bounds, "K from 19 on")]
+    # the next display, sqrt(K)/2 steps of such a slope
+    found.append(compare(K * bounds / 2, "==", 2 * np.sqrt(2 / 9) + 0 * K, "the rise that contradicts (5)"))
     simple = 2 * (1 - 1 / np.sqrt(2 * K)) / (1 - 1 / (2 * np.sqrt(K)))
     found.append(compare(K * slopes, "==", simple, "K times the slope"))
     return [*found, compare(2 * (1 - 1 / math.sqrt(2 * K[-1])), ">", math.sqrt(32 / 9), "and beyond")]

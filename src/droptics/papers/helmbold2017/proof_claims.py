@@ -40,7 +40,10 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(checks.rescaled_layers, True, swap=True),
         control=partial(checks.rescaled_layers, True),
-        objects=("models.ReLUNet",),
+        objects=(
+            "models.ReLUNet",
+            "equalization.rescale",
+        ),
         erratum=ERRATA["thm5-proof"],
     ),
     Claim(
@@ -56,8 +59,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-def21",
         f"{SOURCE}, Definition 21",
-        "Aversion witness: a minimizer of J_2 that has the largest risk among them; on P_(x,1) its risk is min(1/4, "
-        "lam^2/x.x).",
+        "Aversion witness: a minimizer of J_2 that has the largest risk among them; on P_(x,1), at depth 2 and "
+        "lam > 0, its risk is min(1/4, lam^2/x.x).",
         check=partial(decay_checks.witness, 1.0),
         control=partial(decay_checks.witness, 1.2),
         objects=("penalties.risk",),
@@ -65,7 +68,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem22",
         f"{SOURCE}, Lemma 22",
-        "Every hidden node may be taken to be zero on one of 0 and x.",
+        "At depth 2, on P_(x,1), every hidden node may be taken to be zero on one of 0 and x.",
         check=partial(decay_checks.hinges, lambda w, least: w * least),
         control=partial(decay_checks.hinges, lambda w, least: least / w),
     ),
@@ -81,8 +84,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem23",
         f"{SOURCE}, Lemma 23",
-        "Every hidden node of a minimizer of J_2 may be taken to have |v_j.x| = max{h_j(0), h_j(x)}, the other value "
-        "being zero.",
+        "Every hidden node of a minimizer of J_2 on P_(x,1), depth 2, may be taken to have |v_j.x| = max{h_j(0), "
+        "h_j(x)}, the other value being zero.",
         check=partial(decay_checks.node_range, 1.0),
         control=partial(decay_checks.node_range, 0.95),
         note="By the step of the proof on any network that Lemma 22 leaves, and at optima that descent finds, on the "
@@ -91,17 +94,19 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem24",
         f"{SOURCE}, Lemma 24",
-        "Every hidden node of a minimizer of J_2 may be taken to be zero at 0: one that is not, after Lemmas 22 and "
-        "23, is turned around and its output weight negated.",
+        "Every hidden node of a minimizer of J_2 on P_(x,1), depth 2, may be taken to be zero at 0: one that is not, "
+        "after Lemmas 22 and 23, is turned around and its output weight negated.",
         check=partial(decay_checks.swapped, -1.0),
         control=partial(decay_checks.swapped, 1.0),
     ),
     Claim(
         "helmbold2017-lem26",
         f"{SOURCE}, Lemma 26, eq. (10)-(11)",
-        "The output bias of the witness is (1 - w^T V x)/2, so its outputs at 0 and x sum to 1.",
+        "The output bias of the witness on P_(x,1) that Lemmas 22 to 25 leave is (1 - w^T V x)/2, so its outputs at 0 "
+        "and x sum to 1, and its output is 1/2 + w^T V (x~ - x/2) wherever no v_j.x~ is negative.",
         check=partial(decay_checks.output_bias, 0.5),
         control=partial(decay_checks.output_bias, 0.51),
+        note="So at 0 and x, where alone it is used; printed without that condition. At -x the output is the bias.",
     ),
     Claim(
         "helmbold2017-lem25",
@@ -151,10 +156,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem32",
         f"{SOURCE}, Lemma 32",
-        "A node with w_j^2 + alpha_j^2 x.x = B contributes at most B ||x||/2 to the activation, for w_j = sqrt(B/2) "
-        "and alpha_j = sqrt(B/(2 x.x)).",
+        "For x != 0 a node with w_j^2 + alpha_j^2 x.x = B contributes at most B ||x||/2 to the activation, which it "
+        "does at w_j = sqrt(B/2) and alpha_j = sqrt(B/(2 x.x)).",
         check=partial(decay_checks.node_budget, 1.0),
         control=partial(decay_checks.node_budget, 0.9),
+        note="At x = 0 it contributes nothing, and alpha_j is any number. For B > 0 no other split attains the bound.",
     ),
     Claim(
         "helmbold2017-lem33",
@@ -169,7 +175,7 @@ CLAIMS: tuple[Claim, ...] = (
         "helmbold2017-misprints",
         f"{SOURCE}, misprints",
         "Lemma 9: x in {0,1}^K and the i-th input; Appendix A: P_(x,y) is the single example there; proof of Theorem "
-        "17: key nodes output 2.",
+        "17: key nodes output 2; Lemma 32: it is node j that contributes, not k.",
         "not checked",
         note="Slips of notation: the checks of these statements use what is meant.",
     ),

@@ -193,19 +193,21 @@ def lower_bounds(share: float) -> list[Comparison]:
 def tied_lower_bound(power: float) -> list[Comparison]:
     """Lam sum ||u_i||^4 >= lam ||U||_F^4 / r^power: equality for equal columns, strict beyond 1% of difference.
 
-    The left side is the library's penalty of an autoencoder with isotropic inputs, rate 0.3, and the sum itself.
+    The left side is the library's penalty of an autoencoder with isotropic inputs, and the sum itself.
     """
-    found, lam = [], 3 / 7
-    for U in (
-        normal(1, 4, 5),
-        normal(2, 3, 1),
-        normal(3, 4, 5) @ torch.diag(tensor([1.0, 0, 2, 3, 0])),
-        normal(4, 1, 3),
+    found = []
+    for U, drop in (
+        (normal(1, 4, 5), 0.3),
+        (normal(2, 3, 1), 0.8),
+        (normal(3, 4, 5) @ torch.diag(tensor([1.0, 0, 2, 3, 0])), 0.1),
+        (normal(4, 1, 3), 0.55),
     ):
-        width = U.shape[1]
+        width, lam = U.shape[1], drop / (1 - drop)
         Q = equalizer(U.mT @ U)
         found.append(compare(Q.mT @ Q, "==", torch.eye(width, dtype=torch.float64), f"a rotation, r={width}"))
         equal = U @ Q
+        # sums of fourth powers hardly tell a small difference
+        found.append(compare(equal.square().sum(0), "==", U.square().sum() / width, f"columns, r={width}"))
         nearly = equal * torch.linspace(1.0, 1.01, width, dtype=torch.float64)
         for name, columns in (("equalized", equal), ("differ by 1%", nearly), ("given", U)):
             least = lam * columns.norm().pow(4) / width**power
@@ -213,7 +215,7 @@ def tied_lower_bound(power: float) -> list[Comparison]:
             relation: Relation = "==" if width == 1 or name == "equalized" else ">"
             found.append(compare(value, relation, least, f"columns {name}, r={width}"))
             data = Moments.of_map(torch.eye(len(U), dtype=torch.float64))
-            ours = penalty(Autoencoder(columns), data, Bernoulli(0.3, width))
+            ours = penalty(Autoencoder(columns), data, Bernoulli(drop, width))
             found.append(compare(ours, "==", value, f"library, columns {name}, r={width}"))
     return found
 
@@ -324,6 +326,7 @@ UNTIED_CASES = (
     ((2.0, 0.3, 0.0), 2.0, 4),
     ((0.0,), 0.5, 2),
     ((2.0, 1.0), 0.0, 1),
+    ((1.0, 0.35, 0.1), 1.4, 2),  # of three units two values would be kept, of two one is
 )
 FULL_CASES = (((1.0, 1.0), 1.0, 2), ((3.0, 2.0, 0.5), 0.7, 3), ((2.0,), 0.5, 1))  # r is the rank of M
 
@@ -357,20 +360,31 @@ def untied_optimum(
         value = (s - ours).square().sum() + lam / width * ours.sum() ** 2
         found.append(compare(value, "==", best, f"value, {label}", precision=1e-7))
         # examples sqrt(d) e_i and their images have the risk ||M - U V^T||^2, here of the transposed, wide M
+        M, least = P * s @ Q.mT, P * shrink(s, lam, width) @ Q.mT
         inputs = len(P) ** 0.5 * torch.eye(len(P), dtype=torch.float64)
-        tall, wide = Moments.of_map(P * s @ Q.mT), Sample(inputs, inputs @ (P * s @ Q.mT))
-        for data, wanted in ((tall, W), (wide, W.mT)):
+        wide = Sample(inputs, inputs @ M)
+        for data, target, wanted, exact in ((Moments.of_map(M), M, W, least), (wide, M.mT, W.mT, least.mT)):
             library = optimum(TwoLayerLinear, data, Bernoulli(lam / (1 + lam), width))
             found.append(compare(library.objective, "==", best, f"library, {label}", precision=1e-7))
             U, V = library.model.tensors
             found.append(compare(U @ V.mT, "==", wanted, f"map of the library, {label}", precision=1e-4))
+            found.append(compare(U @ V.mT, "==", exact, f"map by shrink, {label}"))
+            paid = untied_objective(target, lam)(U, V)
+            found.append(compare(library.objective, "==", paid, f"criterion of its network, {label}"))
         several = shrink(torch.stack([s.flip(0), s + 1]), lam, width)
         singly = torch.stack([ours.flip(0), rule(s + 1, lam, width)])
         found.append(compare(several, "==", singly, f"two spectra, one in rising order, {label}"))
         kept = ours > 0
         alpha = lam * s[kept].sum() / (width + lam * int(kept.sum()))
         found.append(compare(ours, "==", torch.where(kept, s - alpha, 0.0), f"lowered by alpha, {label}"))
+        found.append(compare(kept.sum(), "==", _rank(s, lam, width), f"rho, {label}"))
     return found
+
+
+def _rank(s: Tensor, lam: float, width: int) -> int:
+    """Rho as printed: the largest j <= r with s_j > lam/(r + lam j) times the sum of the top j, else 0."""
+    tops = range(1, min(width, len(s)) + 1)
+    return max((j for j in tops if s[j - 1] > lam * s[:j].sum() / (width + lam * j)), default=0)
 
 
 def _tiny_value() -> list[Comparison]:
@@ -388,20 +402,24 @@ PSD_CASES = (
     (((2.0, 0.3), (0.3, 1.0)), 0.5, 2),
     (((2.0, 0.0), (0.0, 1.0)), 0.1, 1),
     (((2.0, 0.5, 0.0), (0.5, 1.5, 0.3), (0.0, 0.3, 1.2)), 0.3, 2),
+    (((1.0, 0.0), (0.0, 0.1)), 0.5, 2),  # rho < r
+    (((0.2, 0.02), (0.02, 0.1)), 3.0, 2),  # rho < r < lam, and values below one
+    (((1.0, 0.2), (0.2, 0.4)), 0.8, 3),  # more units than eigenvalues, the second kept as r > 1
 )
 TIED_CASES = (
     *PSD_CASES,
     (((1.0, 0.0), (0.0, -3.0)), 0.5, 2),
     (((-2.0,),), 0.6, 2),
     (((1.0, 2.0), (0.0, 1.0)), 0.3, 3),
-    (((1.0, 0.0), (0.0, 0.1)), 0.5, 2),  # rho < r
-    (((0.2, 0.02), (0.02, 0.1)), 3.0, 2),  # rho < r < lam, and values below one
     (((1.0, 0.0), (0.0, 0.8)), 3.0, 2),  # kept for its gap to those above, small as it is
+    (((1.5, -0.9, 0.4), (0.2, 0.7, 0.8), (-0.5, 0.3, 1.1)), 0.4, 2),
+    (((1.2, 0.5), (0.1, 0.9)), 0.6, 4),  # more units than eigenvalues
+    (((0.1, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 0.35)), 1.4, 2),  # rho below r below the number of eigenvalues
 )
 
 
 @cache
-def _best_tied(matrix: tuple[tuple[float, ...], ...], lam: float, width: int) -> tuple[float, Tensor]:
+def best_tied(matrix: tuple[tuple[float, ...], ...], lam: float, width: int) -> tuple[float, Tensor]:
     """The least value of the tied problem that descent finds, and U there."""
     best, (U,) = descend(tied_objective(tensor(matrix), lam), [(len(matrix), width)], starts=4, seed=len(matrix))
     return best, U
@@ -410,57 +428,32 @@ def _best_tied(matrix: tuple[tuple[float, ...], ...], lam: float, width: int) ->
 def tied_optimum(
     rule: Rule, cases: Sequence[tuple[tuple[tuple[float, ...], ...], float, int]] = TIED_CASES
 ) -> list[Comparison]:
-    """Eigenvalues of the rule against those of the best tied network that descent finds, its map and its value."""
+    """Eigenvalues of the rule against those of the best tied network that descent finds, its map and its value.
+
+    The library's network, of second moments and of examples, has this value in fact, and the map of the rule.
+    """
     found = []
     for matrix, lam, width in cases:
-        M, (best, U) = tensor(matrix), _best_tied(matrix, lam, width)
+        M, (best, U), label = tensor(matrix), best_tied(matrix, lam, width), f"M={matrix}, lam={lam}, r={width}"
         ascending, axes = torch.linalg.eigh((M + M.mT) / 2)
         s, axes = ascending.flip(0), axes.flip(1)
         ours = rule(s, lam, width)
         kept = ours > 0
         alpha = lam * s[kept].sum() / (width + lam * int(kept.sum()))
-        found.append(compare(s * kept - ours, "==", alpha * kept, f"what is taken off, M={matrix}"))
+        found.append(compare(s * kept - ours, "==", alpha * kept, f"what is taken off, {label}"))
+        found.append(compare(kept.sum(), "==", _rank(s, lam, width), f"rho, {label}"))
         skew = float(((M - M.mT) / 2).square().sum())
         value = (s - ours).square().sum() + lam / width * ours.sum() ** 2 + skew
-        found.append(compare(value, "==", best, f"value for M={matrix}", precision=1e-7))
+        found.append(compare(value, "==", best, f"value, {label}", precision=1e-7))
         found.append(compare(torch.linalg.eigvalsh(U @ U.mT).flip(0), "==", ours, "eigenvalues", precision=1e-3))
-        library = optimum(Autoencoder, Moments.of_map(M), Bernoulli(lam / (1 + lam), width))
-        found.append(compare(library.objective, "==", best, "library", precision=1e-7))
-        found.append(compare(U @ U.mT, "==", axes * ours @ axes.mT, f"map for M={matrix}", precision=1e-3))
-        (own,) = library.model.tensors
-        found.append(compare(own @ own.mT, "==", U @ U.mT, f"map of the library, M={matrix}", precision=1e-3))
-    return found
-
-
-def squared_norm_minimum(factor: float) -> list[Comparison]:
-    """Least values of the tied problem and of ||M - U U^T||^2 + factor (lam/r) ||U||_F^4, both by descent."""
-    found = []
-    for matrix, lam, width in TIED_CASES:
-        M = tensor(matrix)
-
-        def objective(U: Tensor, M: Tensor = M, strength: float = factor * lam / width) -> Tensor:
-            return (M - U @ U.mT).square().sum() + strength * U.square().sum().square()
-
-        least, _ = descend(objective, [(len(matrix), width)], starts=2, seed=len(matrix))
-        best, _ = _best_tied(matrix, lam, width)
-        found.append(compare(least, "==", best, f"least values for M={matrix}", precision=1e-7))
-    return found
-
-
-def low_rank(share: float) -> list[Comparison]:
-    """Singular values of the map that descent ends at: those up to alpha are gone, alpha <= share (lam / r) ||M||_*.
-
-    Descent ends with a slope of 1e-6 or less, and values differ from those of the rule by that over the curvature.
-    """
-    found = []
-    s = tensor([3.0, 2.0, 0.4, 0.1])
-    for seed, (lam, width) in enumerate(((0.1, 4), (0.5, 5), (4.0, 6))):
-        M = torch.linalg.qr(normal(seed, 5, 4)).Q * s @ torch.linalg.qr(normal(seed + 9, 4, 4)).Q.mT
-        _, (U, V) = descend(untied_objective(M, lam), [(5, width), (4, width)], starts=1, seed=seed)
-        kept = torch.linalg.svdvals(U @ V.mT)[:4]
-        alpha = float((s - kept)[0])
-        label = f"lam={lam}, r={width}"
-        found.append(compare(alpha, "<=", share * lam / width * s.sum(), f"alpha, {label}"))
-        found.append(compare(kept, "==", (s - alpha).clamp_min(0), f"lowered by alpha, {label}", precision=1e-4))
-        found.append(compare(shrink(s, lam, width), "==", kept, f"library, {label}", precision=1e-4))
+        stated = axes * ours @ axes.mT
+        found.append(compare(U @ U.mT, "==", stated, f"map, {label}", precision=1e-3))
+        # examples sqrt(d) e_i and their images have the risk ||M - U U^T||^2
+        inputs = len(M) ** 0.5 * torch.eye(len(M), dtype=torch.float64)
+        for data in (Moments.of_map(M), Sample(inputs, inputs @ M.mT)):
+            library = optimum(Autoencoder, data, Bernoulli(lam / (1 + lam), width))
+            (own,) = library.model.tensors
+            found.append(compare(library.objective, "==", value, f"library, {label}"))
+            found.append(compare(tied_objective(M, lam)(own), "==", value, f"criterion of its network, {label}"))
+            found.append(compare(own @ own.mT, "==", stated, f"map of the library, {label}"))
     return found

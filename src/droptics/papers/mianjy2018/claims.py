@@ -26,7 +26,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-alg1",
         f"{SOURCE}, Algorithm 1",
-        "Dropout SGD with the printed step eta is stochastic gradient descent with step eta theta / 2.",
+        "Dropout SGD, one example and one mask of independent coins a step, with the printed step eta is stochastic "
+        "gradient descent with step eta theta / 2.",
         check=lambda: [
             *checks.algorithm_1(lambda theta: theta / 2),
             *checks.algorithm_1(lambda theta: theta / 2, True),
@@ -69,8 +70,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-def2.1",
         f"{SOURCE}, Definition 2.1 and Section 2",
-        "U is equalized when all its columns have equal norm: exactly then lam sum_i ||u_i||^4 >= (lam/r) ||U||_F^4 "
-        "is an equality. An orthogonal Q with UQ equalized is an equalizer.",
+        "U is equalized when all its columns have equal norm: exactly then, for lam > 0, lam sum_i ||u_i||^4 >= "
+        "(lam/r) ||U||_F^4 is an equality. An orthogonal Q with UQ equalized is an equalizer.",
         check=partial(checks.tied_lower_bound, 1.0),
         control=partial(checks.tied_lower_bound, 0.8),
         objects=("linalg.equalizer", "penalties.penalty", "models.Autoencoder"),
@@ -189,7 +190,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm2.4",
         f"{SOURCE}, Theorem 2.4",
-        "The optimal UU^T is S_alpha(M), soft thresholding of the singular values of M.",
+        "For M symmetric, M >= 0, every width r: the optimal UU^T is S_alpha(M), every eigenvalue above alpha lowered "
+        "by it, alpha = lam (sum of the top rho)/(r + lam rho), rho the largest j <= r with lambda_j > lam (sum of the "
+        "top j)/(r + lam j).",
         "false",
         check=partial(checks.tied_optimum, checks.printed_threshold, checks.PSD_CASES),
         control=partial(checks.tied_optimum, _shrink, checks.PSD_CASES),
@@ -199,19 +202,28 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm2.4-corrected",
         f"{SOURCE}, Theorem 2.4, corrected",
-        "The optimal UU^T keeps the top rho <= r positive eigenvalues of (M+M^T)/2, each lowered by alpha, "
-        "lam/(r + lam rho) times their sum.",
-        check=partial(checks.tied_optimum, _shrink),
+        "The optimal UU^T keeps the top rho eigenvalues of (M+M^T)/2, each lowered by alpha, lam/(r + lam rho) times "
+        "their sum; rho is the largest j <= r with lambda_j > lam/(r + lam j) times the sum of the top j, else 0.",
+        check=lambda: [*checks.tied_optimum(_shrink), *factor_checks.ties_at_the_cut(tied=True)],
         control=partial(checks.tied_optimum, checks.printed_threshold, checks.PSD_CASES),
         objects=("linalg.shrink", "optima.optimum"),
     ),
     Claim(
         "mianjy2018-rem2.5",
         f"{SOURCE}, Remark 2.5",
-        "The tied problem has the same minimum as ||M-UU^T||^2 + (lam/r) ||U||_F^4.",
-        check=lambda: [*checks.tied_optimum(_shrink), *checks.squared_norm_minimum(1.0)],
-        control=partial(checks.squared_norm_minimum, 1.05),
-        objects=("linalg.shrink",),
+        "||M-UU^T||^2 + (lam/r) ||U||_F^4 is never above ||M-UU^T||^2 + lam sum_i ||u_i||^4; their minima are equal.",
+        check=lambda: [
+            *checks.tied_optimum(_shrink),
+            *factor_checks.ties_at_the_cut(tied=True),
+            *factor_checks.squared_norm_minimum(1.0),
+        ],
+        control=partial(factor_checks.squared_norm_minimum, 1.05),
+        objects=(
+            "linalg.shrink",
+            "optima.optimum",
+            "penalties.criterion",
+            "linalg.equalizer",
+        ),
     ),
     Claim(
         "mianjy2018-thm3.6",
@@ -226,9 +238,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm3.6-corrected",
         f"{SOURCE}, Theorem 3.6, corrected",
-        "The optimal UV^T keeps the top rho <= r singular triples of M, each value lowered by alpha = lam (their sum) "
-        "/(r + lam rho).",
-        check=partial(checks.untied_optimum, _shrink),
+        "Every UV^T that minimizes ||M-UV^T||^2 + lam sum_i ||u_i||^2 ||v_i||^2 keeps the top rho triples of an SVD of "
+        "M, each value lowered by alpha, lam/(r + lam rho) times their sum; rho is the largest j <= r with s_j > "
+        "lam/(r + lam j) times the sum of the top j, else 0.",
+        check=lambda: [*checks.untied_optimum(_shrink), *factor_checks.ties_at_the_cut(tied=False)],
         control=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:1]),
         objects=("linalg.shrink", "optima.optimum"),
     ),
@@ -236,21 +249,23 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-alg3",
         f"{SOURCE}, Algorithm 3",
         "The polynomial-time solver returns a global optimum.",
-        "false",
+        "slip",
         check=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:1]),
         control=partial(checks.untied_optimum, _shrink, checks.UNTIED_CASES[:1]),
-        objects=("optima.optimum",),
-        note="With an SVD of rank r in step 3, the one that Remark 5.1 counts, it returns one.",
+        objects=(
+            "optima.optimum",
+            "linalg.shrink",
+        ),
         erratum=ERRATA["alg3"],
     ),
     Claim(
         "mianjy2018-rem3.5",
         f"{SOURCE}, Remark 3.5",
-        "Dropout favors low rank. At an optimum of full width the singular values of M are lowered by alpha and those "
-        "up to alpha are gone, alpha <= (lam/r) ||M||_*.",
-        check=partial(checks.low_rank, 1.0),
-        control=partial(checks.low_rank, 0.8),
-        objects=("linalg.shrink",),
+        "Dropout favors low rank. At an optimum of width r >= rank M on isotropic inputs the singular values of M are "
+        "lowered by one alpha and those up to alpha are gone, alpha <= (lam/r) ||M||_*.",
+        check=partial(factor_checks.low_rank, 1.0),
+        control=partial(factor_checks.low_rank, 0.8),
+        objects=("linalg.shrink", "optima.optimum"),
         note="Printed is the first sentence. A statement about lam/r: at a fixed rate the shrinkage vanishes as the "
         "width grows.",
     ),

@@ -41,6 +41,7 @@ print("one sign for all rotations of some pair")
 print(gap(1, 0), "and", gap(0, 1), "after a quarter turn: zero in between")""",
     ),
     "thm2.4": Erratum(
+        r"\kappa_j := \tfrac1j \sum_{i=1}^j \lambda_i(M),\quad "
         r"\rho := \max\{j \in [r] : \lambda_j(M) > \tfrac{\lambda j \kappa_j}{r + \lambda j}\},\quad "
         r"U_* U_*^\top = S_{\frac{\lambda \rho \kappa_\rho}{r + \lambda \rho}}(M),\quad "
         r"S_\alpha(X) := U(\Sigma - \alpha I)_+ V^\top",
@@ -52,6 +53,7 @@ print(gap(1, 0), "and", gap(0, 1), "after a quarter turn: zero in between")""",
         TRUNCATION,
     ),
     "thm3.6": Erratum(
+        r"\kappa_j := \tfrac1j \sum_{i=1}^j \lambda_i(M),\quad "
         r"\rho := \max\{j \in [r] : \lambda_j(M) > \tfrac{\lambda j \kappa_j}{r + \lambda j}\},\quad "
         r"U_* V_*^\top = S_{\frac{\lambda \rho \kappa_\rho}{r + \lambda \rho}}(M)",
         "For any fixed r, which Section 5 claims over earlier work; the singular values are ordered.",
@@ -61,10 +63,13 @@ print(gap(1, 0), "and", gap(0, 1), "after a quarter turn: zero in between")""",
         TRUNCATION,
     ),
     "alg3": Erratum(
+        r"\kappa_j = \tfrac1j \sum_{i=1}^j \lambda_i(M),\quad "
+        r"\rho \leftarrow \max\{j \in [r] : \lambda_j(M) > \tfrac{\lambda j \kappa_j}{r + \lambda j}\},\quad "
         r"\bar M \leftarrow S_{\frac{\lambda \rho \kappa_\rho}{r + \lambda \rho}}(M),\quad "
         r"(U, \Sigma, V) \leftarrow \mathrm{svd}(\bar M),\quad \tilde U \leftarrow U \Sigma^{\frac12}",
-        "Input is M, the size r of the factorization and lambda; output is a global optimum of that size.",
-        "Step 2 is Theorem 3.6: where the (r+1)-th singular value exceeds alpha the factors have more than r columns.",
+        "Input is M, the size r of the factorization and lambda; step 3 is an SVD of rank r, the one whose cost Remark "
+        "5.1 counts, and with it the output is a global optimum.",
+        "Step 2 is Theorem 3.6: where the (r+1)-th singular value exceeds alpha, an SVD has more than r columns.",
         "mianjy2018-thm3.6-corrected",
         TRUNCATION,
     ),
@@ -87,9 +92,11 @@ print(u**2, v**2)""",
         "mianjy2018-lemA.3",
         """\
 from fractions import Fraction as F
-lam, r, a = F(1), 1, F(2)  # rho = 0, h = 0: g(1) = lam a^2 / (r + lam)
-print((r * a**2) ** 2 / (r * (r + lam)))  # g(0) - g(1) as printed
-print(a**2 - lam * a**2 / (r + lam))""",
+lam, r, a = 1, 2, F(2)  # both values are a, rho = 1
+low, top = r + lam, r + 2 * lam
+g = lam * a**2 / low + a**2, lam * (2 * a) ** 2 / top
+print((lam * a - low * a**2) ** 2 / (low * top))  # g(1) - g(2) as printed
+print(g[0] - g[1])""",
     ),
     "lemD.2-proof": Erratum(
         r"g''(0) = -4(\|u_1\|^2 - \|u_2\|^2)^2 < 0,\quad \delta = -c \cdot \operatorname{sgn}(u_1^\top u_2)",

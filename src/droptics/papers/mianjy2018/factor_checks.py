@@ -10,28 +10,30 @@ from torch import Tensor
 from droptics.data import Moments
 from droptics.equalization import equalize, joint_equalizer
 from droptics.evidence.claims import Comparison, compare
-from droptics.linalg import equalizer, hadamard_equalizer
+from droptics.linalg import equalizer, hadamard_equalizer, shrink
 from droptics.masks import Bernoulli
 from droptics.models import Autoencoder, TwoLayerLinear
 from droptics.norms import nuclear, path_norm
 from droptics.optima import optimum
 from droptics.papers.instances import descend, factorizations, normal, tensor, two_layer
-from droptics.papers.mianjy2018.checks import printed_eqz, tied_objective, untied_objective
-from droptics.penalties import penalty
+from droptics.papers.mianjy2018.checks import TIED_CASES, best_tied, printed_eqz, tied_objective, untied_objective
+from droptics.penalties import criterion, penalty
 
 
 def optimal_factors(tied: bool, idle: int = 0) -> list[Comparison]:
     """Optima of descent and of the library are equalized and R = (lam / r) ||.||_*^2, for weak and strong dropout.
 
     Widths above, at and below the rank of the map, of which the strongest keeps one direction; untied, the map is tall
-    or wide. With `idle` units of weight zero beside an optimum of the others the point is still critical, and no
-    optimum.
+    or wide; tied, symmetric or not, positive or not. With `idle` units of weight zero beside an optimum of the others
+    the point is still critical, and no optimum.
     """
     found = []
     for seed, width, lam in ((3, 5, 0.6), (2, 3, 0.1), (1, 2, 2.0), (4, 3, 6.0)):
         Q, P = torch.linalg.qr(normal(seed, 3, 3)).Q, torch.linalg.qr(normal(seed + 7, 4, 3)).Q
-        spectrum, family = tensor([2.0, 1.2, 0.7]), Autoencoder if tied else TwoLayerLinear
+        family = Autoencoder if tied else TwoLayerLinear
+        spectrum = tensor([2.0, 1.2, -0.7 if tied and seed == 2 else 0.7])
         M = (Q if tied else P) * spectrum @ Q.mT
+        M = M + P[:3] - P[:3].mT if tied and seed < 3 else M
         data = Moments.of_map(M := M.mT.contiguous() if seed % 2 else M)
         objective = tied_objective(M, lam) if tied else untied_objective(M, lam)
         drop, used = lam / (1 + lam), width - idle
@@ -149,6 +151,12 @@ def universal_equalizer(matrix: Callable[[int], Tensor]) -> list[Comparison]:
             columns = (U @ V @ Z).square().sum(0)
             found.append(compare(columns, "==", columns.mean(), f"equal {label}"))
             found.append(compare(columns.sum(), "==", U.square().sum(), f"energy of the {label}"))
+        # with equal singular values, and none, many V are right
+        V, values = torch.linalg.qr(normal(level + 9, size, size)).Q, torch.ones(size).double()
+        values[size // 2 + 1 :] = 0.0
+        U = torch.linalg.qr(normal(level + 8, size, size)).Q * values @ V.mT
+        columns = (U @ V @ Z).square().sum(0)
+        found.append(compare(columns, "==", U.square().sum() / size, f"columns of repeated values, size {size}"))
     return found
 
 
@@ -195,4 +203,82 @@ def joint_construction(power: float) -> list[Comparison]:
         found.append(compare((norms[0] * norms[1]).sqrt(), "==", level, f"products, library, r={width}"))
         if float(level):  # factors of a zero map are left as they are
             found += [compare(squares, "==", level, f"columns, library, r={width}") for squares in norms]
+    return found
+
+
+def low_rank(share: float) -> list[Comparison]:
+    """Singular values of the map that descent ends at: those up to alpha are gone, alpha <= share (lam / r) ||M||_*.
+
+    Descent ends with a slope of 1e-6 or less, and values differ from those of the rule by that over the curvature. The
+    library is held to the best of all ranks j, with j values less lam (their sum)/(r + lam j), to all digits.
+    """
+    found = []
+    many, tied = tensor([3.0, 2.0, 0.4, 0.1]), tensor([2.0, 2.0, 0.4, 0.0])  # the second in a wide map of its rank
+    for seed, (lam, width, s) in enumerate(((0.1, 4, many), (0.5, 3, tied), (4.0, 6, many))):
+        M = torch.linalg.qr(normal(seed, 5, 4)).Q * s @ torch.linalg.qr(normal(seed + 9, 4, 4)).Q.mT
+        M = M.mT.contiguous() if width == 3 else M
+        _, (U, V) = descend(untied_objective(M, lam), [(size, width) for size in M.shape], starts=1, seed=seed)
+        reached = torch.linalg.svdvals(U @ V.mT)[:4]
+        alpha = float((s - reached)[0])
+        label = f"lam={lam}, r={width}"
+        found.append(compare(alpha, "<=", share * lam / width * s.sum(), f"alpha, {label}"))
+        found.append(compare(reached, "==", (s - alpha).clamp_min(0), f"lowered by alpha, {label}", precision=1e-4))
+        found.append(compare(shrink(s, lam, width), "==", reached, f"library, {label}", precision=1e-4))
+        ranks = torch.arange(4)[:, None] < torch.arange(1, 5)  # a column for each
+        losses = lam * (s @ ranks.double()) / (width + lam * ranks.double().sum(0))
+        rules = torch.where(ranks, s[:, None] - losses, 0.0)
+        values = (rules - s[:, None]).square().sum(0) + lam / width * rules.sum(0) ** 2
+        best = rules[:, torch.where((rules >= 0).all(0), values, torch.inf).argmin()]
+        found.append(compare(shrink(s, lam, width), "==", best, f"library to all digits, {label}"))
+        told = optimum(TwoLayerLinear, Moments.of_map(M), Bernoulli(lam / (1 + lam), width)).model
+        assert isinstance(told, TwoLayerLinear)
+        kept = torch.linalg.svdvals(told.matrix())[:4]
+        found.append(compare(kept, "==", best, f"optimum of the library, {label}"))
+    return found
+
+
+def ties_at_the_cut(tied: bool) -> list[Comparison]:
+    """Of equal values at the width as many are kept as there are units, whichever: spectrum (2, 1, 1), r = 2.
+
+    <M, W> = sum_i s_i w_i says that W has singular vectors of M (von Neumann 1937).
+    """
+    s, lam, width, found = tensor([2.0, 1.0, 1.0]), 0.3, 2, []
+    alpha = lam * 3 / (width + 2 * lam)
+    wanted = tensor([2 - alpha, 1 - alpha, 0.0])
+    Q, P = torch.linalg.qr(normal(3, 3, 3)).Q, torch.linalg.qr(normal(4, 4, 3)).Q
+    M, family = (Q if tied else P) * s @ Q.mT, Autoencoder if tied else TwoLayerLinear
+    objective = tied_objective(M, lam) if tied else untied_objective(M, lam)
+    least, factors = descend(objective, [(size, width) for size in (M.shape[:1] if tied else M.shape)], starts=2)
+    told = optimum(family, Moments.of_map(M), Bernoulli(lam / (1 + lam), width))
+    found.append(compare(shrink(s, lam, width), "==", wanted, "ties, shrink"))
+    found.append(compare((s - wanted).square().sum() + lam / width * wanted.sum() ** 2, "==", least, "ties", 1e-7))
+    found.append(compare(told.objective, "==", least, "ties, objective of the library", 1e-7))
+    for (U, *V), name, precision in ((factors, "descent", 1e-4), (told.model.tensors, "library", 1e-9)):
+        W = U @ (V[0] if V else U).mT
+        found.append(compare(torch.linalg.svdvals(W)[:3], "==", wanted, f"ties, values, {name}", precision))
+        found.append(compare((M * W).sum(), "==", s @ wanted, f"ties, vectors, {name}", precision))
+    return found
+
+
+def squared_norm_minimum(factor: float) -> list[Comparison]:
+    """Least values of the tied problem and of ||M - U U^T||^2 + factor (lam/r) ||U||_F^4, both by descent.
+
+    The second is never above the first, the library's criterion, and at equal columns the same.
+    """
+    found = []
+    for matrix, lam, width in TIED_CASES:
+        M = tensor(matrix)
+
+        def objective(U: Tensor, M: Tensor = M, strength: float = factor * lam / width) -> Tensor:
+            return (M - U @ U.mT).square().sum() + strength * U.square().sum().square()
+
+        least, _ = descend(objective, [(len(matrix), width)], starts=2, seed=len(matrix))
+        best, _ = best_tied(matrix, lam, width)
+        found.append(compare(least, "==", best, f"least values for M={matrix}", precision=1e-7))
+        U, masks = normal(width, len(matrix), width), Bernoulli(lam / (1 + lam), width)
+        paid = criterion(Autoencoder(U), Moments.of_map(M), masks)
+        found.append(compare(objective(U), "<=", paid, f"below the criterion for M={matrix}"))
+        equal = U @ equalizer(U.mT @ U)
+        paid = criterion(Autoencoder(equal), Moments.of_map(M), masks)
+        found.append(compare(objective(equal), "==", paid, f"the criterion at equal columns for M={matrix}"))
     return found

@@ -21,7 +21,7 @@ from droptics.linalg import shrink
 from droptics.masks import Bernoulli, Product
 from droptics.models import Autoencoder, DeepLinear
 from droptics.norms import nuclear
-from droptics.papers.instances import descend, normal, tensor
+from droptics.papers.instances import descend, moments, normal, tensor
 from droptics.papers.mianjy2018.checks import tied_objective
 from droptics.penalties import criterion
 
@@ -196,7 +196,8 @@ def strict_saddle_property(layers: int) -> list[Comparison]:
     scalar = [(tensor([[2.0]]), U) for U in scalar_critical_points(2.0, lam, 2)]
     spectrum, general = tensor([1.5, 1.0, 0.4]), psd(2, 3)
     equalized = [(torch.diag(spectrum), U) for U in group_points(spectrum, lam, 2)]
-    for M, U in [*scalar, *equalized, *((general, U) for U in critical_points(general, lam, 3))]:
+    flat = [(torch.diag(tensor([2.0, 1.0, 0.0])), torch.zeros(3, 2).double())]  # it rises where the map is zero
+    for M, U in [*scalar, *equalized, *flat, *((general, U) for U in critical_points(general, lam, 3))]:
         width, eigenvalues = U.shape[1], torch.linalg.eigvalsh(M).flip(0)
         kept = shrink(eigenvalues, lam, width)
         least = float((eigenvalues - kept).square().sum() + lam / width * kept.sum() ** 2)
@@ -204,13 +205,37 @@ def strict_saddle_property(layers: int) -> list[Comparison]:
         found.append(compare(gradient, "==", 0.0, "gradient", precision=1e-7))
         seen = inspect(Autoencoder(U), Moments.of_map(M), Bernoulli(lam / (1 + lam), width))
         found.append(compare(seen.curvature, "==", curvature, "least curvature of the library", precision=1e-8))
-        strict = seen.kind in ("strict saddle", "local maximum")
-        found.append(compare(strict, "==", curvature < -1e-6, "called strict where curvature is negative"))
-        found.append(compare(strict, "==", seen.objective > least + 1e-6, "strict unless it is a minimum"))
+        found.append(compare(curvature < -1e-6, "==", seen.objective > least + 1e-6, "strict unless it is a minimum"))
+        # of these points only an origin where the map is regular is a maximum
+        top = not U.any() and float(eigenvalues[-1]) > 0
+        kind = "global minimum" if curvature >= -1e-6 else "local maximum" if top else "strict saddle"
+        if kind == "global minimum":
+            found.append(compare(seen.objective, "==", least, "value of a minimum", precision=1e-8))
+        found.append(compare(seen.kind == kind, "==", 1.0, f"called a {kind}"))
     # negative curvature alone makes no saddle: the gradient must vanish
-    slope = inspect(Autoencoder(0.1 * normal(6, 3, 3)), Moments.of_map(general), Bernoulli(lam / (1 + lam), 3))
-    found.append(compare(slope.curvature, "<", 0.0, "curvature on a slope"))
+    U = 0.1 * normal(6, 3, 3)
+    slope = inspect(Autoencoder(U), Moments.of_map(general), Bernoulli(lam / (1 + lam), 3))
+    gradient, curvature = hessian_least(tied_objective(general, lam), U)
+    found.append(compare(slope.gradient_norm, "==", gradient, "gradient on a slope"))
+    found.append(compare(slope.curvature, "==", curvature, "curvature on a slope"))
+    found.append(compare(slope.curvature, "<", 0.0, "which is negative"))
     found.append(compare(slope.kind == "not critical", "==", 1.0, "called no saddle there"))
+    return [*found, *_origins()]
+
+
+def _origins() -> list[Comparison]:
+    """The origin of untied networks of correlated inputs: strict for two layers, and without a Hessian for three."""
+    found, data = [], moments(8, 2, 3)
+    for sizes, kind in (((3, 4, 2), "strict saddle"), ((3, 4, 2, 2), "degenerate")):
+        weights = [torch.zeros(after, before).double() for before, after in itertools.pairwise(sizes)]
+        seen = inspect(DeepLinear(weights), data, Product([Bernoulli(0.3, size) for size in sizes[1:-1]]))
+        wanted = -2 * torch.linalg.svdvals(data.yx)[0] if len(weights) == 2 else 0.0
+        label = f"the origin of {len(weights)} layers"
+        found.append(compare(seen.curvature, "==", wanted, f"curvature at {label}"))
+        found.append(compare(seen.kind == kind, "==", 1.0, f"{label} is called {kind}"))
+        # twice the rank of yx in each unit, and the rest is flat
+        counts = (8, sum(part.numel() for part in weights) - 16, 8) if len(weights) == 2 else (0, 24, 0)
+        found.append(compare(torch.tensor(seen.inertia), "==", torch.tensor(counts), f"its inertia, {label}"))
     return found
 
 
@@ -313,6 +338,7 @@ PAIRS = [
     (normal(6, 3, 4) * tensor([1e-3, 1.0, 1.0, 1e3]), normal(7, 2, 4)),
     (normal(8, 5, 8), normal(9, 8, 8)),
 ]
+SIZES = ((10, 1e-140, 1e140), (11, 1e150, 1e-6), (12, 1e-150, 1e-150))
 
 
 def _products(U: Tensor, V: Tensor, Q: Tensor) -> Tensor:
@@ -322,11 +348,13 @@ def _products(U: Tensor, V: Tensor, Q: Tensor) -> Tensor:
 def weak_equalization(strong: bool) -> list[Comparison]:
     """Every pair is jointly equalized by a rotation in the weak sense, equal products; the strong sense asks more."""
     found = []
-    for U, V in PAIRS:
+    scaled = [(size * normal(seed, 3, 4), other * normal(seed + 50, 2, 4)) for seed, size, other in SIZES]
+    for U, V in (*PAIRS, *scaled):
         Q = joint_equalizer(U, V)
         products = _products(U, V, Q)
         wanted = nuclear(U @ V.mT) / U.shape[1] if strong else products.mean()
-        found.append(compare(products, "==", wanted, f"products, width {U.shape[1]}", precision=1e-7))
+        label = f"products, width {U.shape[1]}, of mean {float(products.mean()):.2g}"
+        found.append(compare(products / products.mean(), "==", wanted / products.mean(), label, precision=1e-7))
         found.append(compare(Q.mT @ Q, "==", torch.eye(len(Q), dtype=torch.float64), "a rotation"))
     # I and diag(1, 0): of the products |cos| and |sin|, to be 1/2 each, the larger is at least sqrt(1/2)
     largest = torch.stack([rotated_products(*PAIRS[0], 0.01 * step).max() for step in range(158)])

@@ -30,9 +30,15 @@ CLAIMS: tuple[Claim, ...] = (
         "property if all saddle points of f are strict.",
         check=partial(landscape_checks.strict_saddle_property, 2),
         control=partial(landscape_checks.strict_saddle_property, 3),
-        objects=("landscapes.inspect", "models.Autoencoder", "models.DeepLinear"),
+        objects=(
+            "landscapes.inspect",
+            "models.Autoencoder",
+            "models.DeepLinear",
+            "linalg.shrink",
+        ),
         note="The tied problem of Section 4 has the property; networks of three layers do not: their Hessian at the "
-        "origin is zero.",
+        "origin is zero. As worded maxima with a negative eigenvalue are strict saddles, too; the library calls them "
+        "maxima.",
     ),
     Claim(
         "mianjy2018-lemD.1",

@@ -175,7 +175,7 @@ def adaptive_rate(scaled: bool) -> list[Comparison]:
     At a fixed rate it is another one at every width, the singular value that was gone comes back, and the map tends to
     M: (lam/r) ||M||_* bounds the difference.
     """
-    found, s = [], tensor([3.0, 2.0, 0.4])
+    found, s = [], tensor([3.0, 1.2, 0.4])
     P, Q = (torch.linalg.qr(normal(seed, 4, 3)).Q for seed in (1, 2))
     M = P * s @ Q.mT
 
@@ -254,19 +254,24 @@ def woodbury(denominator: Callable[[float, int, int], float]) -> list[Comparison
     return found
 
 
-def decreasing_value(power: int) -> list[Comparison]:
-    """The defined g: g(rho) - g(rho+1) = (lam h - (r + lam rho) a^power)^2 / ((r + lam rho)(r + lam rho + lam))."""
+def decreasing_value(power: int, ordered: bool = False) -> list[Comparison]:
+    """The defined g: g(rho) - g(rho+1) = (lam h - (r + lam rho) a^power)^2 / ((r + lam rho)(r + lam rho + lam)).
+
+    `ordered` asks for no more than Lemma A.3 has: a falls and is not negative, lam > 0, r <= d and 1 <= rho < r.
+    """
     found = []
-    for seed, lam, r in ((1, 0.4, 3), (2, 2.0, 5), (3, 0.0, 2), (4, 30.0, 1), (5, 1.0, 8)):
+    printed = ((1, 0.4, 3), (2, 2.0, 5), (6, 0.05, 2), (4, 30.0, 4))
+    for seed, lam, r in printed if ordered else (*printed, (3, 0.0, 2), (4, 30.0, 1), (5, 1.0, 8)):
         a = 1.5 * normal(seed, 5)
+        a = a.abs().sort(descending=True).values if ordered else a
 
         def g(rho: int, a: Tensor = a, lam: float = lam, r: int = r) -> float:
             level = lam * float(a[:rho].sum()) / (r + lam * rho)
             return rho * level**2 + float(a[rho:].square().sum()) + lam / r * float((a[:rho] - level).sum()) ** 2
 
-        for rho in range(5):
+        for rho in range(1, r) if ordered else range(5):
             below, top = r + lam * rho, lam * float(a[:rho].sum())
             formula = (top - below * float(a[rho]) ** power) ** 2 / (below * (below + lam))
-            found.append(compare(g(rho) - g(rho + 1), "==", formula, f"rho={rho}"))
-            found.append(compare(g(rho), ">=", g(rho + 1), "never increases"))
+            found.append(compare(g(rho) - g(rho + 1), "==", formula, f"lam={lam}, r={r}, rho={rho}"))
+            found.append(compare(g(rho), ">=", g(rho + 1), f"never increases, lam={lam}, r={r}, rho={rho}"))
     return found

@@ -26,8 +26,8 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, proof of Lemma A.3, last line",
         "g(rho) - g(rho+1) has numerator (lam h - (r + lam rho) lambda_{rho+1}^2)^2.",
         "slip",
-        check=partial(proof_checks.decreasing_value, 2),
-        control=partial(proof_checks.decreasing_value, 1),
+        check=partial(proof_checks.decreasing_value, 2, True),
+        control=partial(proof_checks.decreasing_value, 1, True),
         erratum=ERRATA["lemA.3-proof"],
     ),
     Claim(
@@ -47,6 +47,7 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(proof_checks.swap_curvature, False),
         control=partial(proof_checks.swap_curvature, True),
+        objects=("linalg.equalizer",),
         erratum=ERRATA["lemD.3-proof"],
     ),
     Claim(
@@ -56,6 +57,7 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(proof_checks.inverse_of_ones, False),
         control=partial(proof_checks.inverse_of_ones, True),
+        objects=("linalg.equalizer",),
         erratum=ERRATA["eq17"],
     ),
     Claim(
@@ -64,12 +66,14 @@ CLAIMS: tuple[Claim, ...] = (
         "At an equalized critical point sigma^2 = (I - lam/(r + lam r') 1 1^T) lambda.",
         check=partial(proof_checks.inverse_of_ones, True),
         control=partial(proof_checks.inverse_of_ones, False),
+        objects=("linalg.equalizer",),
     ),
     Claim(
         "mianjy2018-sec5",
         f"{SOURCE}, Section 5, comparison with Cavazza et al. 2018",
         "Earlier work finds low-rank solutions only with a rate that adapts to the width: with lam proportional to r "
-        "the optimal map is the same at every width that is large enough; at a fixed rate it is not.",
+        "the optimal map is the same at every width that is large enough; at a fixed rate above zero it is another one "
+        "at every width, M not zero.",
         check=partial(proof_checks.adaptive_rate, True),
         control=partial(proof_checks.adaptive_rate, False),
         objects=("linalg.shrink",),
@@ -110,8 +114,9 @@ CLAIMS: tuple[Claim, ...] = (
         "Algorithm 3, R^(d1 x d2); sums over i <= d2 of rows of U up to (10), d1; ||Ax||^2 = ||A||_F^2 after (12), "
         "E ||Ax||^2; sum_{i=1}^d lam_i^2(M) beside the first r in the proof of Theorem 2.4, i > r, and kappa at its "
         "end, kappa_j; U' Sigma_W U'^T with U' = U_M^T U_W in the proof of Theorem 3.6, U' Sigma_W V'^T with "
-        "V' = V_M^T V_W, too; a matrix called diagonalized in the proof of Remark 5.2, equalized; the index i of the "
-        "loop of Algorithm 2 is also that of the sum in it, and its first diagonal element becomes the mean, not zero.",
+        "V' = V_M^T V_W, too; a matrix called diagonalized in the proof of Remark 5.2, equalized, and D_ii z_ji^2 "
+        "summed over i there, D_jj z_ji^2 over j; the index i of the loop of "
+        "Algorithm 2 is also that of the sum in it, and its first diagonal element becomes the mean, not zero.",
         "not checked",
         note="Slips of notation that change no statement: the checks of these statements use what is meant.",
     ),

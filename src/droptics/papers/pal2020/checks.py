@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import torch
@@ -19,7 +20,7 @@ from droptics.linalg import shrink
 from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, SlidingBlock, drop_for_width
 from droptics.models import LastLayer, Model, TwoLayerLinear
 from droptics.papers.instances import coin_masks, descend, normal, sample, simplex, tensor, two_layer
-from droptics.penalties import penalty, risk
+from droptics.penalties import criterion, penalty, risk
 from droptics.training import masked_step
 
 Formula = Callable[[TwoLayerLinear, Sample, float, int], Tensor]
@@ -84,6 +85,21 @@ def printed_kronecker(drop: float, size: int, block: int) -> MaskLaw:
     return Block(drop, size, size // block)
 
 
+def _listed_and_drawn(law: MaskLaw, stated: dict[tuple[float, ...], float], label: str) -> list[Comparison]:
+    """The 0/1 masks that a law lists are the stated ones with their chances, and it draws each as often."""
+    drawn = Counter(map(tuple, law.sample(4000, torch.Generator().manual_seed(law.size)).tolist()))
+    told: dict[tuple[float, ...], float] = {}
+    for multipliers, chance in law.atoms():
+        mask = tuple((law.mean * multipliers).round(decimals=9).tolist())
+        told[mask] = told.get(mask, 0.0) + chance
+    others = (told.keys() | drawn.keys()) - stated.keys()
+    found = [compare(len(others), "==", 0, f"masks that are none, {label}")]
+    found.append(compare([told.get(mask, 0.0) for mask in stated], "==", list(stated.values()), f"chances, {label}"))
+    off = [abs(drawn[mask] / 4000 - chance) for mask, chance in stated.items()]
+    noise = [6 * math.sqrt(chance * (1 - chance) / 4000) + 6 / 4000 for chance in stated.values()]
+    return [*found, compare(off, "<=", noise, f"how often each mask is drawn, {label}")]
+
+
 def kronecker_masks(size: Callable[[int, int], int]) -> list[Comparison]:
     """Masks of the library are the diagonals of diag(w) kron I_size(d, r) with the chances of the coins w."""
     found = []
@@ -94,21 +110,15 @@ def kronecker_masks(size: Callable[[int, int], int]) -> list[Comparison]:
             tuple(torch.kron(torch.diag(w), eye).diagonal().tolist()): chance
             for w, chance in coin_masks([drop] * (width // len(eye)))
         }
-        told = {tuple(((1 - drop) * mask).tolist()): chance for mask, chance in law.atoms()}
-        found.append(compare(len(told), "==", len(stated), f"number of masks, {label}"))
-        chances = [told.get(mask, 0.0) for mask in stated]
-        found.append(compare(chances, "==", list(stated.values()), f"their chances, {label}"))
-        draws = law.sample(4000, torch.Generator().manual_seed(width))
-        drawn = {tuple(mask.tolist()) for mask in draws.unique(dim=0)}
-        found.append(compare(len(drawn - set(stated)), "==", 0, f"draws that are none, {label}"))
-        off = (draws.double().mean(0) - (1 - drop)).abs().max()
-        found.append(compare(off, "<=", 6 * math.sqrt(drop * (1 - drop) / 4000), f"how often blocks stay, {label}"))
-    try:
-        Block(0.5, 5, 2)
-        refused = False
-    except ValueError:
-        refused = True
-    return [*found, compare(float(refused), "==", 1.0, "refused: blocks that do not divide the width")]
+        found += _listed_and_drawn(law, stated, label)
+    for width, block in ((5, 2), (6, 4), (2, 4)):
+        try:
+            Block(0.5, width, block)
+            refused = False
+        except ValueError:
+            refused = True
+        found.append(compare(float(refused), "==", 1.0, f"refused: d={width} r={block}"))
+    return found
 
 
 def order_of_blocks(printed: bool) -> list[Comparison]:
@@ -194,12 +204,23 @@ def unreachable() -> list[Comparison]:
 
 
 def width_adaptive(factor: Callable[[int, int], float]) -> list[Comparison]:
-    """Strength at the width-adaptive rate."""
+    """The width-adaptive rate, its strength, and the objective of DropBlock at that rate."""
     found = []
-    for drop, width, block in ((0.1, 50, 5), (0.3, 12, 1), (0.2, 10, 2), (0.6, 4, 4), (0.0, 8, 2)):
+    for drop, width, block in ((0.1, 50, 5), (0.3, 6, 1), (0.3, 20, 1), (0.2, 10, 2), (0.6, 4, 4), (0.0, 8, 2)):
         rate = drop_for_width(drop, width, block)
         beta = drop / (1 - drop)
+        printed = (1 - drop) * block / ((1 - drop) * block + drop * width)
+        found.append(compare(1 - rate, "==", printed, f"theta(d), d={width} r={block} drop={drop}"))
         found.append(compare(rate / (1 - rate), "==", factor(width, block) * beta, f"d={width} r={block} drop={drop}"))
+        if width > 12:
+            continue
+        model, data = two_layer(width, 3, 4, width), sample(width, 7, 4, 3)
+        blocks = zip(model.U.split(block, -1), model.V.split(block, -1), strict=True)
+        added = sum(error(data.inputs @ V @ U.mT, Sample(data.inputs, 0 * data.targets)) for U, V in blocks)
+        plain = error(data.inputs @ model.V @ model.U.mT, data)
+        stated, label = plain + factor(width, block) * beta * added, f"f(U, V, d), d={width} r={block}"
+        found.append(compare(enumerated(model, data, rate, block) + plain, "==", stated, f"all masks, {label}"))
+        found.append(compare(criterion(model, data, Block(rate, width, block)), "==", stated, f"library, {label}"))
     return found
 
 
@@ -265,9 +286,34 @@ def overlapping_blocks(power: float) -> list[Comparison]:
     return [*found, compare(torch.expm1(shared), "==", law.characteristic, "characteristic of overlapping blocks")]
 
 
-def without_rate(model: TwoLayerLinear, data: Sample, drop: float, block: int) -> Tensor:
-    """The dropout formula without the factor gamma."""
-    return blockwise(model, data, drop, 1) * (1 - drop) / drop if drop else blockwise(model, data, 0.5, 1)
+def objective(scale: float) -> list[Comparison]:
+    """(1) by all masks against (2), as sums over examples, and both against the library; draws are i.i.d. Ber(theta).
+
+    Networks: general, dead, of one unit, wider than inputs and outputs; one output; one example; rates from 0 to 0.9.
+    """
+    found, count = [], 4000
+    more = [(two_layer(3, 1, 5, 1), sample(2, 1, 5, 1), 0.6), (two_layer(7, 2, 3, 5), sample(4, 9, 3, 2), 0.0)]
+    for model, data, drop in [*instances(), *more]:
+        U, V, X, Y, theta = model.U, model.V, data.inputs.mT, data.targets.mT, 1 - drop
+        law, d, n, label = Bernoulli(drop, model.units), model.units, len(data), f"{model.units} units, drop={drop}"
+        listed = list(coin_masks([drop] * d))
+        expected = sum(chance * (Y - U @ z.diag() @ V.mT @ X / theta).square().sum() for z, chance in listed)
+        plain = (Y - U @ V.mT @ X).square().sum()
+        added = sum((U[:, i].norm() * (X.mT @ V[:, i]).norm()) ** 2 for i in range(d)) * scale * (1 - theta) / theta
+        found.append(compare(plain + added, "==", expected, f"(1) and (2), {label}"))
+        found.append(compare(n * criterion(model, data, law).value, "==", expected, f"criterion, {label}"))
+        found.append(compare(n * risk(model, data), "==", plain, f"loss, {label}"))
+        told = {tuple(mask.gt(0).tolist()): chance for mask, chance in law.atoms()}
+        chances = [told.get(tuple(z.gt(0).tolist()), 0.0) for z, _ in listed]
+        found.append(compare(chances, "==", [chance for _, chance in listed], f"chances of masks, {label}"))
+        drawn = law.multipliers(count, torch.Generator().manual_seed(d))
+        kept = drawn.gt(0).double()
+        found.append(compare(drawn, "==", kept / theta, f"multipliers are z / theta, {label}"))
+        # a unit stays with chance theta and a pair with theta^2: six standard deviations of their shares
+        often = torch.where(torch.eye(d).bool(), tensor(theta), tensor(theta**2))
+        off = (kept.mT @ kept / count - often).abs() - 6 * (often * (1 - often) / count).sqrt()
+        found.append(compare(off, "<=", 0.0, f"how often units and pairs stay, {label}"))
+    return found
 
 
 def last_layer(strength: Callable[[float], float]) -> list[Comparison]:
@@ -364,6 +410,10 @@ def sliding_moments(taper: Callable[[Tensor, int], Tensor]) -> list[Comparison]:
         found.append(compare(formula, "==", spread, f"all blocks, {label}"))
         found.append(compare(law.characteristic, "==", spread, f"library, {label}"))
         found.append(compare(law.mean, "==", mean, f"its mean, {label}"))
+        stated: dict[tuple[float, ...], float] = {}
+        for mask, chance in zip(masks.tolist(), chances.tolist(), strict=True):
+            stated[tuple(mask)] = stated.get(tuple(mask), 0.0) + chance
+        found += _listed_and_drawn(law, stated, label)
     return found
 
 

@@ -21,13 +21,15 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-eq2",
         f"{SOURCE}, eq. (1)-(2)",
-        "Expected squared loss under dropout = loss + gamma sum_i ||u_i||^2 ||X^T v_i||^2.",
+        "With z_i i.i.d. Ber(theta) and gamma = (1-theta)/theta, E ||Y - (1/theta) U diag(z) V^T X||_F^2 = "
+        "||Y - U V^T X||_F^2 + gamma sum_i ||u_i||^2 ||X^T v_i||^2 for all U and V, so the minima over them are equal.",
         check=lambda: [
+            *checks.objective(1.0),
             *checks.penalty_identity(checks.library(lambda drop, size, block: Bernoulli(drop, size)), (1,)),
             *checks.penalty_identity(checks.unitwise, (1,)),
         ],
-        control=partial(checks.penalty_identity, checks.without_rate, (1,)),
-        objects=("penalties.penalty", "masks.Bernoulli"),
+        control=partial(checks.objective, 1.05),
+        objects=("penalties.criterion", "penalties.penalty", "penalties.risk", "masks.Bernoulli"),
     ),
     Claim(
         "pal2020-eq3",
@@ -84,10 +86,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-eq7",
         f"{SOURCE}, eq. (7)-(8)",
-        "The width-adaptive rate theta(d) makes gamma(theta(d)) = (d/r) beta.",
+        "The width-adaptive rate theta(d) = theta r/(theta r + (1-theta) d), theta that of one block, makes "
+        "gamma(theta(d)) = (d/r) beta, beta = (1-theta)/theta; with it the expected objective is f(U, V, d) = "
+        "||Y - U V^T X||_F^2 + (d/r) beta sum over blocks of ||U_I V_I^T X||_F^2.",
         check=partial(checks.width_adaptive, lambda width, block: width / block),
         control=partial(checks.width_adaptive, lambda width, block: float(width)),
-        objects=("masks.drop_for_width",),
+        objects=("masks.drop_for_width", "penalties.criterion", "masks.Block"),
     ),
     Claim(
         "pal2020-sec2.2",
@@ -120,7 +124,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.3-corrected",
         f"{SOURCE}, Theorem 2.3, corrected",
-        "The squared r-support norm uses the LARGEST rho with a_{rho-1} >= T_rho/(r-rho+1).",
+        "The squared r-support norm, beta times which is the convex envelope, is (11) with the LARGEST rho of 1, ..., "
+        "r for which rho = 1 or a_{rho-1} >= T_rho/(r-rho+1), T_rho the sum from rho on.",
         check=lambda: [
             *norm_checks.support_norm(norm_checks.largest_index_norm),
             *norm_checks.support_norm(lambda a, k: k_support(a, k) ** 2),
@@ -200,7 +205,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-prop3.3-corrected",
         f"{SOURCE}, Proposition 3.3, corrected",
-        "At a fixed rate and width d >= rank the least objective is min_A ||Y-A||^2 + (1-theta)/(theta d) ||A||_*^2.",
+        "At a fixed rate, enough capacity and width d >= rank Y the least objective is min_A ||Y-A||^2 + "
+        "(1-theta)/(theta d) ||A||_*^2.",
         check=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop) / width),
         control=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop)),
         objects=("linalg.shrink",),
@@ -230,10 +236,15 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-cor4.2",
         f"{SOURCE}, Corollary 4.2",
-        "In a single hidden layer DropConnect on V has the deterministic objective of dropout.",
+        "For every linear network U V^T X DropConnect on V has the deterministic objective of dropout, "
+        "||Y - U V^T X||_F^2 + (1-theta)/theta sum_i ||u_i||^2 ||X^T v_i||^2.",
         "false",
         check=partial(connection_checks.uncorrelated_inputs, 0.05),
-        control=partial(connection_checks.uncorrelated_inputs, 0.0),
+        # the library's penalties are those of all masks for every X: only the printed sum fails
+        control=lambda: [
+            *connection_checks.uncorrelated_inputs(0.0),
+            *connection_checks.drop_connect(connection_checks.of_connections),
+        ],
         objects=("models.Connections", "penalties.penalty"),
         erratum=ERRATA["cor4.2"],
     ),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from droptics.data import Sample
+from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli
 from droptics.models import Connections, TwoLayerLinear
@@ -75,6 +75,8 @@ def uncorrelated_inputs(correlation: float) -> list[Comparison]:
         found.append(compare(dropped, "==", drop / (1 - drop) * units, f"library, dropout, {label}"))
         ours = penalty(Connections(U, V), data, Bernoulli(drop, inputs * width))
         found.append(compare(ours, "==", total - plain, f"library, connections, {label}"))
+        of_moments = penalty(Connections(U, V), Moments.of(data), Bernoulli(drop, inputs * width))
+        found.append(compare(of_moments, "==", total - plain, f"library, connections, moments, {label}"))
     return found
 
 

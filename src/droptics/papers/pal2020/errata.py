@@ -30,8 +30,8 @@ print((u[0] * v[0] + u[1] * v[1]) ** 2)  # times (1 - theta)/theta""",
         r"\Lambda^{**}(A) = \frac{1-\bar\theta}{\bar\theta}\left(\sum_{i=1}^{\rho^*-1} a_i^2 + "
         r"\frac{(\sum_{i=\rho^*}^d a_i)^2}{r - \rho^* + 1}\right),\quad "
         r"\rho^* \in \{1, \ldots, r\} \text{ ``that maximizes (11)''}",
-        "The largest value of (11) over the printed range, as the theorem, its restatement and the last step of the "
-        "proof all have it.",
+        "The largest value of (11) over the printed range, as the theorem and its restatement have it; the last step "
+        "of the proof takes the largest, too, up to d.",
         "(11) never decreases in rho, so that the rule always returns rho = r. On the way the proof finds a condition "
         "on rho (Claim 2), a_(rho-1) >= T_rho/(r-rho+1) with T_rho the sum from rho on, and drops it: the formula is "
         "right for the largest rho that meets it.",
@@ -132,7 +132,7 @@ print(block ** (2 * k - 1))  # and is kept when all 2k - 1 blocks over it are"""
     "sec2.3": Erratum(
         r"\Lambda(A) = \frac{1-\bar\theta}{\bar\theta} \inf_d \inf_{U, V : A = U V^\top X} \frac dr \sum_{i=1}^k "
         r"\|U_i V_i^\top X\|_F^2 \text{ ``is not necessarily convex''}",
-        "Caution before the analysis: convexity is not needed, since the envelope will turn out to be tight.",
+        "A caution before the analysis, and nothing rests on it: the envelope will turn out to be tight.",
         "With the width free it is convex: putting factorizations of A and B side by side, each taken t and 1-t times, "
         "gives one of the mixture, so Lambda is the square of the gauge inf sum ||B_i||_F. It equals its envelope. At "
         "a fixed width it need not be convex.",

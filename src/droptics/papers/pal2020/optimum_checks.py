@@ -33,8 +33,11 @@ def balanced(stretch: float) -> list[Comparison]:
     The slopes of the criterion, the penalty block by block, vanish there.
     """
     found = []
-    for seed, block, blocks, drop in ((1, 2, 1, 0.5), (2, 2, 4, 0.4), (3, 1, 3, 0.3), (4, 3, 3, 0.6)):
-        data, masks = moments(seed, 3, 4), Block(drop, block * blocks, block)
+    even = torch.linalg.qr(normal(5, 3, 3)).Q * tensor([2.0, 1.8, 1.7]) @ torch.linalg.qr(normal(6, 4, 3)).Q.mT
+    for seed, block, blocks, drop in ((1, 2, 1, 0.5), (2, 2, 4, 0.4), (3, 1, 3, 0.3), (4, 3, 3, 0.6), (5, 2, 3, 0.3)):
+        # the values of the last map are near each other, so that all of them share the blocks
+        data = Moments.of_map(even) if seed == 5 else moments(seed, 3, 4)
+        masks = Block(drop, block * blocks, block)
         model = optimum(TwoLayerLinear, data, masks).model
         assert isinstance(model, TwoLayerLinear)
         U, X = model.U.clone(), torch.linalg.cholesky(data.xx)
@@ -97,13 +100,13 @@ def balanced_minimizers() -> list[Comparison]:
 def tight(
     spectrum: tuple[float, ...], block: int, blocks: int, beta: float, more: int = 0, over: bool = False
 ) -> list[Comparison]:
-    """Least f over weights against the least F over maps, by the closed form, and their maps; Y and X are general.
+    """Least f over weights against the least F over maps, by the closed form, and their maps; Y and X are tall.
 
     With so many `more` blocks it is no less. With `over` Fbar at the minimizer, Lambda by descent over factorizations.
     """
     s, size = tensor(spectrum), len(spectrum)
     P, Q = (torch.linalg.qr(normal(size + seed, size + seed, size)).Q for seed in (1, 0))
-    Y, X = P * s @ Q.mT, torch.eye(size).double() + 0.3 * normal(block, size, size)
+    Y, X = P * s @ Q.mT, torch.eye(size + 2, size).double() + 0.3 * normal(block, size + 2, size)
     x = closed_form_values(s, block, beta)
     convex, label = (s - x).square().sum() + beta * water_filling(x, block), f"d={block * blocks}, r={block}"
     found = [compare(k_support_shrink(s, beta, block), "==", x, f"library, {label}")]
@@ -116,7 +119,7 @@ def tight(
             return (Y - U @ V.mT @ X).square().sum() + beta * count * added
 
         # from larger starts it is long in flat valleys, and how far it comes in them hangs on the last digits
-        best, (U, V) = descend(objective, [(size + 1, block * count), (size, block * count)], starts=1, size=0.3)
+        best, (U, V) = descend(objective, [(size + 1, block * count), (size + 2, block * count)], starts=1, size=0.3)
         found.append(compare(best, "==", convex, f"least f, {count} blocks, {label}", precision=1e-6))
         found.append(compare(U @ V.mT @ X, "==", P * x @ Q.mT, f"its map, {count} blocks, {label}", precision=1e-3))
     if over:

@@ -16,13 +16,19 @@ from droptics.papers.pal2020.errata import ERRATA
 SOURCE = "Pal, Lane, Vidal, Haeffele 2020 (CVPR, with supplement)"
 
 
-def k_support_shrink_values(values: Tensor, r: int, beta: float, batch: bool = False) -> Tensor:
-    """The library's rule with the arguments of the checks: its compiled loop, or what a `batch` takes."""
-    return (
-        k_support_shrink(torch.stack([values.flip(0), values]), beta, r)[1]
-        if batch
-        else k_support_shrink(values, beta, r)
-    )
+def k_support_shrink_values(values: Tensor, r: int, beta: float, batch: bool = False, turned: bool = False) -> Tensor:
+    """The library's rule with the arguments of the checks: its compiled loop, or what a `batch` takes.
+
+    Values are `turned` into rising ones of both signs, and back. In a batch each row has its own strength.
+    """
+    signs = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(len(values))[: len(values)]
+    given = (values * signs).flip(0) if turned else values
+    if batch:
+        strengths = torch.tensor([2 * beta, beta], dtype=torch.float64)
+        found = k_support_shrink(torch.stack([given.flip(0), given]), strengths, r)[1]
+    else:
+        found = k_support_shrink(given, beta, r)
+    return found.flip(0) * signs if turned else found
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -30,7 +36,7 @@ CLAIMS: tuple[Claim, ...] = (
         "pal2020-sec2.3",
         f"{SOURCE}, Section 2.3",
         "The least penalty Lambda(A), with the width free, is not necessarily convex.",
-        "false",
+        "slip",
         check=partial(optimum_checks.convexity_fails, True),
         control=partial(optimum_checks.convexity_fails, False),
         objects=("penalties.penalty",),
@@ -65,7 +71,11 @@ CLAIMS: tuple[Claim, ...] = (
             *optimum_checks.balanced(1.0),
         ],
         control=partial(optimum_checks.blocks_repeated, 2.0),
-        objects=("optima.optimum", "penalties.penalty"),
+        objects=(
+            "optima.optimum",
+            "penalties.penalty",
+            "linalg.k_support_shrink",
+        ),
         note="As the proof has it: the map of factors that are not balanced costs less with more blocks. "
         "Minimizers at a fixed width were balanced in all 85 instances tried; proved only for r = 1.",
     ),
@@ -89,10 +99,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-cor2.8",
         f"{SOURCE}, Corollary 2.8",
-        "At a minimizer A of F, and (U, V, d) of f over weights and widths, F(A) = Fbar(A) = f(U, V, d), if X has full "
-        "column rank.",
+        "If A minimizes F, (U, V, d) minimizes f over weights and widths, and X has full column rank, A = U V^T X and "
+        "F(A) = Fbar(A) = f(U, V, d).",
         check=lambda: [
-            *optimum_checks.tight((2.0, 1.0), 1, 2, 0.3, more=1, over=True),
+            *optimum_checks.tight((2.0, 1.0, 0.1), 1, 2, 0.3, more=1, over=True),
             *optimum_checks.tight((2.0, 1.5, 0.6), 2, 3, 0.3, over=True),
             *optimum_checks.tight((2.0, 1.5, 0.6), 3, 1, 0.3, over=True),
         ],
@@ -103,11 +113,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.7-corrected",
         f"{SOURCE}, Theorem 2.7, corrected",
-        "The minimizer of F has x_i = m_i t_i/(t_i + beta), t = clip(alpha m - beta, 0, 1) with sum r, or t = 1 where "
-        "at most r values are not zero; among the printed candidates it is the best for rho in {1, ..., r}.",
+        "The minimizer of F has singular values x_i = m_i t_i/(t_i + beta), t = clip(alpha m - beta, 0, 1) with sum r, "
+        "or t = 1 where at most r values are not zero; it is the best printed candidate for rho in {1, ..., r}.",
         check=lambda: [
             *norm_checks.shrinkage(k_support_shrink_values),
             *norm_checks.shrinkage(partial(k_support_shrink_values, batch=True)),
+            *norm_checks.shrinkage(partial(k_support_shrink_values, turned=True)),
+            *norm_checks.shrinkage(partial(k_support_shrink_values, batch=True, turned=True)),
             *norm_checks.shrinkage(lambda m, r, beta: norm_checks.printed_values(m, r, beta, r)),
         ],
         control=partial(
@@ -151,10 +163,11 @@ CLAIMS: tuple[Claim, ...] = (
         "pal2020-thm2.3-cost",
         f"{SOURCE}, after Theorem 2.3",
         "Given the singular values, rho* is found in time d log d.",
-        check=partial(norm_checks.rule_cost, lambda size: 2 * size * math.log2(size)),
+        check=partial(norm_checks.rule_cost, lambda size: 1.5 * size * math.log2(size)),
         control=partial(norm_checks.rule_cost, lambda size: 0.9 * size * math.log2(size)),
         objects=("norms.k_support",),
-        note="Counted on the corrected rule: one sort and at most r steps; d is the number of singular values.",
+        note="Counted on the corrected rule: one sort and at most r steps; d is the number of singular values. The "
+        "library sorts once, and the numbers that its other operations see grow no faster.",
     ),
     Claim(
         "pal2020-misprints",

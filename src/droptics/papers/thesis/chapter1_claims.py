@@ -242,7 +242,10 @@ CLAIMS: tuple[Claim, ...] = (
         "FGSM is one projected gradient step of infinite size for the l_inf ball.",
         check=lambda: [*one_infinite_step(1.0), *one_infinite_step(1e12)],
         control=partial(one_infinite_step, 0.9),
-        objects=("attacks.Fgsm",),
+        objects=(
+            "attacks.Fgsm",
+            "attacks.attack",
+        ),
     ),
     Claim(
         "thesis-sec1.3.1",
@@ -261,7 +264,10 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(gap, 1.01),
         control=partial(gap, 0.99),
-        objects=("equalization.gap_condition",),
+        objects=(
+            "equalization.gap_condition",
+            "linalg.psd_root",
+        ),
         erratum=ERRATA["sec1.3.1-gap"],
     ),
 )

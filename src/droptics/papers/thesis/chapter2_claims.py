@@ -50,6 +50,7 @@ NUMBERS = {
     "lem5": "lemD.3",
     "lem20": "lemA.2",
     "lem21": "lemA.3",
+    "thm5-proof": "thm3.4-proof",
     "lem21-proof": "lemA.3-proof",
     "lem4-proof": "lemD.2-proof",
     "lem5-proof": "lemD.3-proof",
@@ -60,7 +61,7 @@ NUMBERS = {
     "sec2.6-corrected": "sec6-corrected",
 }
 # corrected statements that carry the number of another statement
-MEANT = {"lem21-proof": "lem21", "lem4-proof": "lem4", "lem5-proof": "lem5"}
+MEANT = {"thm5-proof": "thm4", "lem21-proof": "lem21", "lem4-proof": "lem4", "lem5-proof": "lem5"}
 NOTES = {
     "def2": "Stronger than the earlier definition: every product must equal ||UV^T||_*/r, not only one another.",
     "thm2": "With dropout: at lam = 0, the left panel of Figure 2-1, optima need not be.",

@@ -73,7 +73,11 @@ CLAIMS: tuple[Claim, ...] = (
         "Every R_l is invariant under rescaling of nodes, and R_k is the squared path norm with W_1 C^1/2.",
         check=partial(checks.invariances, "nodes"),
         control=partial(checks.invariances, "one layer"),
-        objects=("penalties.sub_penalties", "norms.path_norm"),
+        objects=(
+            "penalties.sub_penalties",
+            "norms.path_norm",
+            "linalg.psd_root",
+        ),
         note="Node-wise (signed) rescaling is more than the printed scalar rescaling of layers.",
     ),
     Claim(
@@ -96,8 +100,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq3.2",
         f"{SOURCE}, eq. (3.2)",
-        "The induced regularizer Theta(M) is the least penalty over all networks of the map M; for one hidden layer it "
-        "is (lam/d) ||M C^1/2||_*^2.",
+        "The induced regularizer Theta(M) is the least penalty over all networks of the map M; for one hidden layer of "
+        "d >= rank M units it is (lam/d) ||M C^1/2||_*^2.",
         check=partial(optimum_checks.shallow_induced, 1.0),
         control=partial(optimum_checks.shallow_induced, 1.1),
         objects=("envelopes.induced",),
@@ -123,6 +127,8 @@ CLAIMS: tuple[Claim, ...] = (
             "penalties.effective_strength",
             "penalties.penalty",
             "equalization.equalize",
+            "equalization.rank_one_network",
+            "linalg.psd_root",
         ),
         note="With dropout in every layer: without, both sides are zero. The excess is at least sum_l lam^l sum "
         "(t - level)^2 over the summands t of Definition 5. (3.14) and (3.15) print the bound without C^1/2.",
@@ -132,9 +138,15 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Definition 5",
         "A network is equalized when every |alpha beta_1 ... beta_{l-1} gamma| of Proposition 8 is ||W C^1/2||_* over "
         "the product of the pivots' widths; the rank-one network of Proposition 1 is.",
-        check=partial(checks.rank_one, 1.0),
+        check=lambda: [*checks.rank_one(1.0), *optimum_checks.equalized_maps_of_any_rank()],
         control=partial(checks.rank_one, 1.0, 0.1),
-        objects=("penalties.effective_strength", "equalization.rank_one_network", "equalization.imbalance"),
+        objects=(
+            "penalties.effective_strength",
+            "equalization.rank_one_network",
+            "equalization.imbalance",
+            "equalization.order_gaps",
+            "equalization.equalize",
+        ),
         note="The control weighs the units of a layer by .9 to 1.1, which keeps the map.",
     ),
     Claim(
@@ -143,7 +155,11 @@ CLAIMS: tuple[Claim, ...] = (
         "The network of equal weights computes u v^T and is equalized, for every C.",
         check=partial(checks.rank_one, 1.0),
         control=partial(checks.rank_one, 1.1),
-        objects=("penalties.penalty", "equalization.rank_one_network"),
+        objects=(
+            "penalties.penalty",
+            "equalization.rank_one_network",
+            "penalties.effective_strength",
+        ),
     ),
     Claim(
         "thesis-lem8",
@@ -151,29 +167,49 @@ CLAIMS: tuple[Claim, ...] = (
         "The convex envelope of the least penalty is at most nu ||M C^1/2||_*^2: a mean of rank-one maps.",
         check=partial(optimum_checks.envelope_bound, 1.0),
         control=partial(optimum_checks.envelope_bound, 0.9),
-        objects=("linalg.psd_root", "norms.nuclear", "penalties.effective_strength"),
+        objects=(
+            "linalg.psd_root",
+            "norms.nuclear",
+            "penalties.effective_strength",
+            "equalization.rank_one_network",
+        ),
     ),
     Claim(
         "thesis-thm9",
         f"{SOURCE}, Theorem 9",
-        "The convex envelope of the least penalty is nu ||M C^1/2||_*^2.",
+        "The least penalty of the networks that compute M has the convex envelope nu ||M C^1/2||_*^2, nu the product "
+        "of 1 + lam/d_l over the hidden layers, less one.",
         check=partial(optimum_checks.envelope_bound, 1.0),
         control=partial(optimum_checks.envelope_bound, 0.9),
-        objects=("linalg.psd_root", "norms.nuclear", "penalties.effective_strength"),
+        objects=(
+            "linalg.psd_root",
+            "norms.nuclear",
+            "penalties.effective_strength",
+            "equalization.rank_one_network",
+        ),
     ),
     Claim(
         "thesis-thm9-equality",
         f"{SOURCE}, Theorem 9, last sentence",
-        "At a rate above zero the least penalty of a map equals its envelope if and only if the network is equalized.",
+        "At a rate above zero and for nonsingular C the least penalty of a map equals its envelope if and only if some "
+        "network of the map is equalized; of the networks of a map those that are have the least penalty.",
         check=lambda: [
             *optimum_checks.equalizable(),
             *optimum_checks.bound_attained(1.0),
             *checks.rank_one(1.0),
         ],
         control=partial(optimum_checks.bound_attained, 1.1),
-        objects=("norms.nuclear", "penalties.effective_strength", "penalties.penalty"),
-        note="Without dropout both are zero for every network. Which maps have an equalized one the text leaves open: "
-        "for k >= 2 those of rank at most one. I_2 at widths (2,2), lam = 1 costs 6, the envelope is 5.",
+        objects=(
+            "norms.nuclear",
+            "penalties.effective_strength",
+            "penalties.penalty",
+            "equalization.rank_one_network",
+            "linalg.psd_root",
+        ),
+        note="Printed is 'the network': any of a map need not be, where one is. Without dropout both are zero for "
+        "every network; for singular C the least penalty need not be reached, see thesis-lem6. Which maps have an "
+        "equalized one the text leaves open: for k >= 2 those of rank at most one. I_2 at widths (2,2), lam = 1 costs "
+        "6, the envelope is 5.",
     ),
     Claim(
         "thesis-lem9",
@@ -183,17 +219,25 @@ CLAIMS: tuple[Claim, ...] = (
         "false",
         check=partial(optimum_checks.envelope_problem, optimum_checks.untruncated),
         control=partial(optimum_checks.envelope_problem, optimum_checks.truncated),
-        objects=("linalg.shrink",),
+        objects=(
+            "linalg.shrink",
+            "linalg.psd_root",
+        ),
         erratum=ERRATA["lem9"],
     ),
     Claim(
         "thesis-lem9-corrected",
         f"{SOURCE}, Lemma 9, corrected",
-        "E ||y-Wx||^2 + nu ||WC^1/2||_*^2 is least, among maps of rank at most the least width r, where the top rho <= "
-        "r singular values of Mbar are kept, each lowered by alpha.",
+        "For nonsingular C and Mbar = Cyx C^-1/2, E ||y-Wx||^2 + nu ||WC^1/2||_*^2 is least, among maps of rank at "
+        "most the least width r, where the top rho singular values of Mbar are kept, each lowered by alpha, that is "
+        "nu/(1 + rho nu) times their sum; rho is the largest j <= r with s_j > nu/(1 + j nu) times the sum of the top "
+        "j, else 0.",
         check=partial(optimum_checks.envelope_problem, optimum_checks.truncated),
         control=partial(optimum_checks.envelope_problem, optimum_checks.untruncated),
-        objects=("linalg.shrink",),
+        objects=(
+            "linalg.shrink",
+            "linalg.psd_root",
+        ),
     ),
     Claim(
         "thesis-thm10",
@@ -205,7 +249,13 @@ CLAIMS: tuple[Claim, ...] = (
             *optimum_checks.correlated_optimum(0.8),
         ],
         control=partial(optimum_checks.gap_condition, (1.0, 0.4), (2, 2), 0.2),
-        objects=("penalties.effective_strength", "penalties.penalty", "equalization.gap_condition"),
+        objects=(
+            "penalties.effective_strength",
+            "penalties.penalty",
+            "equalization.gap_condition",
+            "equalization.rank_one_network",
+            "linalg.psd_root",
+        ),
         note="The least value is tr Cyy - s_1^2/(1+nu). The gap is sufficient, not necessary.",
     ),
     Claim(
@@ -217,7 +267,11 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(
             optimum_checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)
         ),
-        objects=("penalties.effective_strength",),
+        objects=(
+            "penalties.effective_strength",
+            "equalization.rank_one_network",
+            "linalg.psd_root",
+        ),
         erratum=ERRATA["cor1"],
     ),
     Claim(
@@ -229,7 +283,11 @@ CLAIMS: tuple[Claim, ...] = (
             optimum_checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)
         ),
         control=partial(optimum_checks.single_output, lambda data, nu: data.yx / (1 + nu)),
-        objects=("penalties.effective_strength",),
+        objects=(
+            "penalties.effective_strength",
+            "equalization.rank_one_network",
+            "linalg.psd_root",
+        ),
         note="A rescaled least-squares solution; 'ridge' only when C is a multiple of I.",
     ),
     Claim(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -17,7 +18,7 @@ from droptics.linalg import psd_root, shrink
 from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear
 from droptics.norms import nuclear
-from droptics.papers.instances import Factors, descend, factorizations, moments, normal, tensor
+from droptics.papers.instances import Factors, descend, factorizations, moments, normal, subsets, tensor
 from droptics.papers.thesis.chapter3_checks import (
     INSTANCES,
     law,
@@ -206,6 +207,10 @@ def envelope_problem(rule: Callable[[Tensor, float, int], Tensor]) -> list[Compa
         value = data.yy.trace() - s.square().sum() + (s - x).square().sum() + nu * x.sum() ** 2
         found.append(compare(value, "==", best, f"value, spectrum {spectrum}, r={rank}", precision=1e-7))
         found.append(compare(float((x > 0).sum()), "<=", float(rank), "rank"))
+        alphas = [nu * float(s[:j].sum()) / (1 + j * nu) for j in range(1, min(rank, len(s)) + 1)]
+        rho = max(j for j, alpha in enumerate(alphas, start=1) if float(s[j - 1]) > alpha)
+        lowered = torch.where(torch.arange(len(s)) < rho, s - alphas[rho - 1], 0.0)
+        found.append(compare(x, "==", lowered, f"lowered by alpha, spectrum {spectrum}, r={rank}"))
     return found
 
 
@@ -390,3 +395,39 @@ def shallow_induced(scale: float) -> list[Comparison]:
     searched, _ = descend(deeper, [(2, 2)] * 2, starts=2)
     ours = induced(DeepLinear(weights), data, law(weights, 0.5))
     return [*found, compare(ours, "==", searched, "two hidden layers", precision=1e-6)]
+
+
+def equalized_maps_of_any_rank() -> list[Comparison]:
+    """Definition 5 where ||W C^1/2||_* is no Frobenius norm, with a rate for each layer.
+
+    One hidden layer that `equalize` returns has equal summands; of other networks imbalance and gaps of all orders are
+    what the summands say. The nuclear norm is that of W L, C = L L^T.
+    """
+    found = []
+    for seed, sizes in enumerate(((4, 5, 3), (3, 2, 4), (3, 3, 2, 3), (4, 2, 5, 3, 2))):
+        weights, data, widths = network(seed, sizes), moments(seed, sizes[-1], sizes[0]), sizes[1:-1]
+        rates = [0.3, 0.6, 0.1][: len(widths)]
+        masks = Product([Bernoulli(rate, width) for rate, width in zip(rates, widths, strict=True)])
+        norm = float(torch.linalg.svdvals(product(weights) @ torch.linalg.cholesky(data.xx)).sum())
+        orders = [list(subsets(range(len(widths)), count)) for count in range(1, len(widths) + 1)]
+        terms = iter(pivot_terms(weights, data.xx))
+        cost, gaps = 0.0, []
+        for order in orders:
+            odds = [math.prod(rates[i] / (1 - rates[i]) for i in layers) for layers in order]
+            part = sum(odd * float(next(terms).square().sum()) for odd in odds)
+            cost += part
+            shares = (odd / math.prod(widths[i] for i in layers) for odd, layers in zip(odds, order, strict=True))
+            gaps.append(part / sum(shares) / norm**2 - 1)
+        nu = math.prod(1 + rate / (1 - rate) / width for rate, width in zip(rates, widths, strict=True)) - 1
+        model = DeepLinear(weights)
+        above = equalization.imbalance(model, data, masks)
+        found.append(compare(above, "==", cost / (nu * norm**2) - 1, f"imbalance, sizes {sizes}"))
+        found.append(compare(equalization.order_gaps(model, data, masks), "==", gaps, f"gaps, sizes {sizes}"))
+        if len(widths) == 1:
+            equal = equalization.equalize(model, data, masks)
+            (term,) = pivot_terms(equal.weights, data.xx)
+            found.append(compare(product(equal.weights), "==", product(weights), f"map, sizes {sizes}"))
+            found.append(compare(term, "==", norm / widths[0], f"every summand, sizes {sizes}"))
+            above = equalization.imbalance(equal, data, masks)
+            found.append(compare(above, "==", 0.0, f"imbalance when equalized, sizes {sizes}"))
+    return found

@@ -5,16 +5,19 @@ Letters: alpha = sum_k |u_k| a_k, beta the retentivity, ||X|| the norm of the da
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
-from droptics.bounds import completion, rademacher, relu
+from droptics.bounds import completion, data_norm, measured_rademacher, rademacher, relu
+from droptics.coadaptation import retentivity, symmetrize
 from droptics.data import Entries, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.models import Factorization, ReLUNet
-from droptics.papers.instances import normal, tensor
+from droptics.papers.instances import normal, tensor, uniform
 
 
 def generalization(symmetrized: bool, constant: float) -> list[Comparison]:
@@ -34,6 +37,12 @@ def generalization(symmetrized: bool, constant: float) -> list[Comparison]:
         found.append(compare(bound.value, "==", whole, f"calculator, n={n}"))
         stated = times * (risk + 12 * tail) + constant * alpha * norm / n / (1.0 if symmetrized else math.sqrt(beta))
         found.append(compare(whole, "<=", stated, f"stated, n={n}"))
+    rank, times = 561, 2048 if symmetrized else 512
+    half = None if symmetrized else 0.5
+    ours = relu(
+        alpha=1.0, norm=math.sqrt(times) * rank, examples=times * rank, retentivity=half, symmetrized=symmetrized
+    )
+    found.append(compare(ours.terms["complexity"], "==", 1.0, f"complexity at n = {times} rank"))
     return [*found, *_of_a_network(symmetrized, constant)]
 
 
@@ -63,6 +72,65 @@ def complexity_of_a_network(side: Literal["upper", "lower"], constant: float) ->
         over = math.sqrt(beta) if side == "upper" else 1.0
         stated = constant * flow * norm / len(data) / over if over else math.inf
         found.append(compare(ours.value, "==", stated, f"of a network, {side}, beta={beta}"))
+    return found
+
+
+def plane_complexity(points: Tensor, law: Sample, directions: int = 4001) -> tuple[float, float]:
+    """(1/n) E_zeta max over many directions v of |sum_i zeta_i relu(v.x_i)| / sqrt(E relu(v.x)^2), every pattern.
+
+    And the least E relu(v.x)^2 / E (v.x)^2 of these directions.
+    """
+    angles = torch.linspace(0, 2 * math.pi, directions, dtype=torch.float64)
+    turned = torch.stack([angles.cos(), angles.sin()], 1)
+    shares = torch.ones(len(law)).double() if law.weights is None else law.weights
+    outputs = turned @ law.inputs.mT
+    after, before = (part.square() @ (shares / shares.sum()) for part in (torch.relu(outputs), outputs))
+    active = after > 0
+    hidden = torch.relu(turned[active] @ points.mT) / after[active, None].sqrt()
+    signs = torch.cartesian_prod(*[tensor([1.0, -1.0])] * (len(points) - 1))  # the first is 1: |.| is even
+    sums = hidden[:, :1] + hidden[:, 1:] @ signs.mT
+    return float(sums.abs().amax(0).mean() / len(points)), float((after / before).min())
+
+
+def line_complexity(points: Tensor, law: Tensor) -> float:
+    """(1/n) E_zeta max over both signs of v of |sum_i zeta_i relu(v x_i)| / sqrt(E relu(v x)^2), every pattern."""
+    total, n = 0.0, len(points)
+    for signs in itertools.product((1.0, -1.0), repeat=n):
+        total += max(
+            float((tensor(signs) @ torch.relu(side * points)).abs() / torch.relu(side * law).square().mean().sqrt())
+            for side in (1, -1)
+        )
+    return total / 2**n / n
+
+
+def complexity_of_samples(constant: float) -> list[Comparison]:
+    """R_S of samples that are not the law: constant alpha ||X|| / (n sqrt(beta)), ||X|| weighted with C^+ of the law.
+
+    One point at 1, P(x = 1) = beta, P(x = -1) = 1 - beta: there R_S is alpha/sqrt(beta). Five points in the plane, the
+    law 12 others of unequal probabilities; a sweep over a tenth of the directions finds a millionth less.
+    """
+    found, alpha = [], 1.5
+    for beta, count in ((0.05, 20), (0.2, 5)):
+        line, one = tensor([[1.0]] + [[-1.0]] * (count - 1)), tensor([[1.0]])
+        weighted = Sample(line[:2], line[:2], tensor([beta, 1 - beta]))
+        wanted = alpha / math.sqrt(beta)
+        found.append(compare(alpha * line_complexity(one, line), "==", wanted, f"one point, beta={beta}"))
+        ours = measured_rademacher(Sample(one, one), alpha=alpha, population=weighted)
+        found.append(compare(ours, "==", wanted, f"one point by the library, beta={beta}"))
+        found.append(compare(wanted, "<=", constant * alpha / math.sqrt(beta), f"one point, bound, beta={beta}"))
+    X, points, weights = 0.4 + normal(5, 12, 2), normal(8, 5, 2), 0.2 + uniform(6, 12)
+    law, S = Sample(X, X, weights), Sample(points, points)
+    swept, beta = plane_complexity(points, law, 40_001)
+    ours = measured_rademacher(S, alpha=alpha, population=law)
+    found.append(compare(ours, ">=", alpha * swept, "five points, some directions"))
+    found.append(compare(ours, "<=", 1.001 * alpha * swept, "and all of them"))
+    C = X.mT @ (weights[:, None] / weights.sum() * X)
+    norm = float((torch.linalg.solve(C, points.mT) * points.mT).sum().sqrt())
+    found.append(compare(data_norm(S, C), "==", norm, "norm of the points under the law"))
+    limit = alpha * norm / (len(points) * math.sqrt(beta))
+    told = rademacher(alpha=alpha, norm=data_norm(S, C), examples=len(points), retentivity=beta)
+    found.append(compare(told.value, "==", 2 * limit, "bound of five points"))
+    found.append(compare(ours, "<=", constant * limit, "five points"))
     return found
 
 
@@ -104,21 +172,32 @@ def _of_a_network(symmetrized: bool, constant: float) -> list[Comparison]:
     """The calculator that reads a network and data: risk, alpha and norm from their definitions, rank two in three.
 
     Symmetrized, risk and a_k are means over both signs of the inputs. An alpha that is read is the next power 2^(j/4),
-    with a share of delta in proportion to 1/(1 + |j|)^2; some outputs are cut.
+    with a share of delta in proportion to 1/(1 + |j|)^2; some outputs are cut. Weak weights have j < 0.
     """
     net, data, (risk, flow, norm) = _network(symmetrized)
     delta, beta, n = 0.1, 0.3, len(data)
     times, share = (2, 0.5) if symmetrized else (1, beta)
     kept: dict[str, Any] = {"symmetrized": True} if symmetrized else {"retentivity": beta}
     found = []
+    if symmetrized:
+        plain = float((net.outputs(data.inputs).clamp(-1, 1) - data.targets).square().mean())
+        found.append(compare(plain, "<=", 2 * risk, "risk and twice the symmetrized risk"))
+        both = retentivity(symmetrize(Sample(data.inputs[:, :2], data.targets)))
+        found.append(compare(float(both), "==", 0.5, "retentivity of both signs"))
     for label, (alpha, part), given in (("read", _on_grid(flow, delta), None), ("given", (1.7, delta), 1.7)):
         tail = times * 12 * math.sqrt(math.log(2 / part) / (2 * n))
         parts = [times * risk, times * 8 * 2 * alpha * norm / (n * math.sqrt(share)), tail]
         bound = relu(net, data, alpha=given, confidence=1 - delta, **kept)
         found.append(compare(list(bound.terms.values()), "==", parts, f"of a network, alpha {label}"))
+        least = n * ((parts[1] + parts[2]) / (4 - parts[0])) ** 2
+        found.append(compare(bound.needed["examples"], "==", least, f"examples for a bound of 4, alpha {label}"))
         parts[1] = constant * alpha * norm / n / (1.0 if symmetrized else math.sqrt(beta))
         printed = relu(net, data, alpha=given, confidence=1 - delta, printed=True, **kept)
         found.append(compare(printed.value, "==", sum(parts), f"of a network as printed, alpha {label}"))
+    alpha, part = _on_grid(0.02 * flow, delta)
+    weak = relu(ReLUNet([net.weights[0], 0.02 * net.weights[1]]), data, confidence=1 - delta, **kept).terms
+    gaps = [times * 8 * 2 * alpha * norm / (n * math.sqrt(share)), times * 12 * math.sqrt(math.log(2 / part) / (2 * n))]
+    found.append(compare([weak["complexity"], weak["confidence"]], "==", gaps, "of weak weights"))
     return found
 
 

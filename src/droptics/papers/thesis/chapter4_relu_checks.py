@@ -21,6 +21,7 @@ from droptics.masks import Bernoulli, Product
 from droptics.models import LastLayer, ReLUNet
 from droptics.norms import path_norm
 from droptics.papers.instances import coin_masks, normal, sample, tensor, uniform
+from droptics.papers.thesis.chapter4_bound_checks import line_complexity, plane_complexity
 from droptics.penalties import criterion, penalty
 
 
@@ -228,45 +229,28 @@ def rademacher_upper(constant: float) -> list[Comparison]:
         found.append(compare(measured, "<=", constant * share, f"beta={beta:.3f}, n={n}"))
         bound = rademacher(data=data, alpha=1.5, retentivity=beta).value
         found.append(compare(bound, "==", 2 * share, f"the bound of the library, n={n}"))
-    swept, ours = _plane_complexity(plane.inputs), measured_rademacher(plane)
+    swept, ours = plane_complexity(plane.inputs, plane)[0], measured_rademacher(plane)
     found.append(compare(ours, ">=", swept, "two inputs, every sign pattern, some directions"))
     found.append(compare(ours, "<=", 1.001 * swept, "and all of them"))
     line = normal(6, 5, 1)
     ours = measured_rademacher(Sample(line, line))
-    found.append(compare(ours, "==", _line_complexity(line, line), "one input, every sign pattern"))
+    found.append(compare(ours, "==", line_complexity(line, line), "one input, every sign pattern"))
     law = tensor([[-1.0], [-0.4], [2.0]])
     energies = [float(torch.relu(side * law).square().mean()) for side in (1, -1)]
     for n in (1, 2, 3):
         samples = [torch.stack(points) for points in itertools.product(law, repeat=n)]
-        expected = 1.5 * sum(_line_complexity(points, law) for points in samples) / len(samples)
+        values = tensor([1.5 * line_complexity(points, law) for points in samples])
+        norms = torch.stack(samples).flatten(1).norm(dim=1) / sum(energies) ** 0.5
+        limits = constant * 1.5 * norms / n / (min(energies) / sum(energies)) ** 0.5
+        found.append(compare(values, "<=", limits, f"R_S of every sample of the law, n={n}"))
+        expected = values.mean()
+        found.append(compare(expected, "<=", 3 / math.sqrt(n), f"R_n of one input, n={n}"))
         limit = constant * 1.5 * math.sqrt(sum(energies) / (min(energies) * n))
         found.append(compare(expected, "<=", limit, f"R_n by the rank, n={n}"))
         drawn = samples[1]
         ours = measured_rademacher(Sample(drawn, drawn), alpha=1.5, population=Sample(law, law))
-        found.append(compare(ours, "==", 1.5 * _line_complexity(drawn, law), f"one sample of the law, n={n}"))
+        found.append(compare(ours, "==", 1.5 * line_complexity(drawn, law), f"one sample of the law, n={n}"))
     return found
-
-
-def _plane_complexity(points: Tensor) -> float:
-    """(1/n) E_zeta max over many directions v of |sum_i zeta_i relu(v.x_i)| / sqrt(E relu(v.x)^2), every pattern."""
-    angles = torch.linspace(0, 2 * math.pi, 4001, dtype=torch.float64)
-    hidden = torch.relu(torch.stack([angles.cos(), angles.sin()], 1) @ points.mT)
-    hidden = hidden[(hidden > 0).any(1)]
-    hidden = hidden / hidden.square().mean(1, keepdim=True).sqrt()
-    signs = torch.cartesian_prod(*[tensor([1.0, -1.0])] * (len(points) - 1))  # the first is 1: |.| is even
-    sums = hidden[:, :1] + hidden[:, 1:] @ signs.mT
-    return float(sums.abs().amax(0).mean() / len(points))
-
-
-def _line_complexity(points: Tensor, law: Tensor) -> float:
-    """(1/n) E_zeta max over both signs of v of |sum_i zeta_i relu(v x_i)| / sqrt(E relu(v x)^2), every pattern."""
-    total, n = 0.0, len(points)
-    for signs in itertools.product((1.0, -1.0), repeat=n):
-        total += max(
-            float((tensor(signs) @ torch.relu(side * points)).abs() / torch.relu(side * law).square().mean().sqrt())
-            for side in (1, -1)
-        )
-    return total / 2**n / n
 
 
 def rademacher_lower(constant: float) -> list[Comparison]:

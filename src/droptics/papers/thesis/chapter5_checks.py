@@ -316,7 +316,11 @@ def lazy_regime(share: float) -> list[Comparison]:
         losses = torch.stack([loss(y * (gradient(W, a, x, b) * U).sum()) for W, b in zip(weights, masks, strict=True)])
         moved = (weights - weights[0]).norm(dim=2).max()
         gamma, lam = (1 - drop) / 2, setting.strength
+        c = math.sqrt(3) + max(1 / (14 * gamma**2), 2 * math.sqrt(math.log(width))) + 1
+        rest = 44 / gamma**2 * math.log(24 * eta * c * math.sqrt(width) * T**2)
         found += [
+            compare(lam, "==", 5 / gamma * math.log(2 * eta * T) + math.sqrt(rest), "lam of the library"),
+            compare(abs(float(a.mean())), "<=", 6 / math.sqrt(width), "signs of the start, as many of either"),
             compare(V.norm(), "<=", 1.0, "norm of V"),
             compare(setting.drift, "==", 7 * lam / (2 * gamma * math.sqrt(width)), "the drift of the library"),
             compare(moved, "<=", setting.drift, "largest distance of a row from its start"),
@@ -433,6 +437,8 @@ def linear_above(slope: float) -> list[Comparison]:
                 score = y * (gradient(W, a, x, b) * U).sum()
                 found.append(compare(loss(score), "<=", c * math.sqrt(m) * slope + 1, f"loss of U, m={m}, c={c}"))
         found.append(compare(score, "==", -c * math.sqrt(m), f"least score, m={m}, c={c}"))
+        top = lazy_start(3, m, seed).weights[1]
+        found.append(compare(top.abs(), "==", 1 / math.sqrt(m), f"top layer of the library, m={m}"))
     return found
 
 

@@ -37,6 +37,7 @@ from droptics.papers.thesis.leaky import (
     beta_robust_error,
     effective,
     reflected_pgd,
+    score_floor,
     smallest_score,
 )
 
@@ -290,10 +291,14 @@ def beta_error(factor: float) -> list[Comparison]:
         errors = [beta_robust_error(net, data, 0.5, beta, steps=60) for beta in betas]
         for beta, error in zip(betas, errors, strict=True):
             found.append(compare(error.value, "==", (least <= -factor * beta).double().mean(), f"grid, slope {slope}"))
-            found.append(compare(error.upper, ">=", (least <= -factor * beta).double().mean(), f"upper, slope {slope}"))
         for earlier, later in itertools.pairwise(errors):
             found.append(compare(later.value, "<=", earlier.value, f"larger beta, slope {slope}"))
         found.append(compare(len(betas), ">=", 3, "thresholds"))
+        floors = score_floor(net.normalized(), data.inputs, data.targets, 0.5)
+        found.append(compare(floors, "<=", least, f"floors that no attack is below, slope {slope}"))
+        for beta, error in zip(betas, errors, strict=True):
+            share = (torch.minimum(floors, least) < -factor * beta).double().mean()
+            found.append(compare(error.upper, "==", share, f"all that may have an attack, slope {slope}"))
         W, a = normal(seed, 4, 2), torch.sign(normal(seed + 1, 4)) / 2
         plain = scores(W, a, data.inputs, slope) / W.norm()
         found.append(compare(net.normalized()(data.inputs), "==", plain, f"f_Wbar, slope {slope}"))

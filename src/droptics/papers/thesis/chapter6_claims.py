@@ -34,7 +34,12 @@ CLAIMS: tuple[Claim, ...] = (
         "step, so that sign and normalized attacks stay the same.",
         check=lambda: [*checks.same_attacks(4, False), *class_checks.two_classes()],
         control=partial(checks.same_attacks, 4, True),
-        objects=("attacks.Fgsm", "attacks.Bim", "attacks.Reflected"),
+        objects=(
+            "attacks.Fgsm",
+            "attacks.Bim",
+            "attacks.Reflected",
+            "attacks.attack",
+        ),
         note="Printed is the minimal effect; why it is none at all explains the equal columns of Table 6-I. The length "
         "changes by e^(y f): in floating point until one of the two gradients is rounded to zero.",
     ),
@@ -63,7 +68,12 @@ CLAIMS: tuple[Claim, ...] = (
         "w.x - nu ||w||, w = W^T a.",
         check=partial(checks.linear_robust_margin, 1.0),
         control=partial(checks.linear_robust_margin, 0.9),
-        objects=("attacks.LinearExact", "papers.thesis.leaky.beta_robust_error"),
+        objects=(
+            "attacks.LinearExact",
+            "papers.thesis.leaky.beta_robust_error",
+            "attacks.attack",
+            "attacks.smallest_margins",
+        ),
     ),
     Claim(
         "thesis-def7",
@@ -188,11 +198,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor4-cost-corrected",
         f"{SOURCE}, after Corollary 4, corrected",
-        "For kappa = 1/sqrt m, omega^2 = 3/(R+nu)^2 and eta_tr = 1/(R+nu)^2 all attacks together cost at most "
-        "12 nu^2 T(T+1)/((R+nu)^2 eps).",
-        check=partial(training_checks.total_cost, lambda T: T + 1),
+        "For kappa = 1/sqrt m, omega^2 = 3/(R+nu)^2 and eta_tr = 1/(R+nu)^2 the attacks of T steps together, that on "
+        "W_t counted as 8 nu^2 ||W_t||_F^2/eps, no whole number, cost at most 12 nu^2 T(T+1)/((R+nu)^2 eps).",
+        check=lambda: [*training_checks.total_cost(lambda T: T + 1), *checks.algorithm_6(0.3)],
         control=partial(training_checks.total_cost, lambda T: T),
-        objects=("bounds.adversarial",),
+        objects=("bounds.adversarial", "papers.thesis.leaky.adversarial_sgd"),
     ),
     Claim(
         "thesis-cor5",
@@ -207,12 +217,15 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor5-corrected",
         f"{SOURCE}, Corollary 5, corrected",
-        "T_atk >= 2 beta^2 ||W||_F^2/((1-alpha)^2 eps) attack steps suffice.",
+        "With kappa = beta/(2 nu (1-alpha) sqrt m) and the largest eta_atk, 4 nu^2 (1-alpha)^2/(beta^2 ||W_t||_F^2), "
+        "the attack steps of Theorem 16, T_atk >= 8 nu^2/(eta_atk eps), are T_atk >= 2 beta^2 ||W_t||_F^2/((1-alpha)^2 "
+        "eps).",
         check=partial(training_checks.attack_steps, False),
-        control=partial(training_checks.attack_steps, True),
+        control=partial(training_checks.attack_steps, False, 1.9),
         objects=("bounds.adversarial",),
-        note="The network scales with kappa, so a small beta is only a change of units. bounds.adversarial has kappa = "
-        "beta/(4 nu (1-alpha) sqrt m), which the proof needs, and so a quarter of these steps.",
+        note="Slopes alpha < 1. The network scales with kappa, so a small beta is only a change of units. "
+        "bounds.adversarial has kappa = beta/(4 nu (1-alpha) sqrt m), which the proof needs, so a quarter of these "
+        "steps, each four times as long.",
     ),
     Claim(
         "thesis-sec6.5.1",
@@ -226,10 +239,14 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec6.5.1-corrected",
         f"{SOURCE}, Section 6.5.1, corrected",
-        "At radius .7078 the point (3,2,1) can be flipped: the best margin is 1 - sqrt(2) .7078 < 0.",
+        "At radius .7078 the point (3,2,1) of f(x) = x can be flipped with moves in (-.51, .51)^3: the best margin is "
+        "1 - sqrt(2) .7078 < 0.",
         check=partial(class_checks.flips_exist, 0.7078),
         control=partial(class_checks.flips_exist, 0.7071),
-        objects=("attacks.LinearExact",),
+        objects=(
+            "attacks.LinearExact",
+            "attacks.attack",
+        ),
     ),
     Claim(
         "thesis-rem6.5.3",
@@ -237,7 +254,11 @@ CLAIMS: tuple[Claim, ...] = (
         "Aiming at the most likely wrong class can fail where another class is within reach.",
         check=partial(class_checks.greedy_target, 10.0),
         control=partial(class_checks.greedy_target, 5.0),
-        objects=("attacks.Reflected", "attacks.Pgd"),
+        objects=(
+            "attacks.Reflected",
+            "attacks.Pgd",
+            "attacks.attack",
+        ),
         note="The class of smallest linearized distance is exact for linear models.",
     ),
     Claim(

@@ -181,16 +181,20 @@ def iterations_corollary(constant: float) -> list[Comparison]:
     return found
 
 
-def attack_steps(printed: bool) -> list[Comparison]:
-    """T_atk of Corollary 5, as printed or corrected, against 8 nu^2/(eta_atk eps) at its own largest eta_atk.
+def attack_steps(printed: bool, count: float = 2.0) -> list[Comparison]:
+    """T_atk of Corollary 5, as printed or `count` ratio/eps, against 8 nu^2/(eta_atk eps) at its own largest eta_atk.
 
-    The corrected kappa of the library has 4 nu in place of 2 nu, since beta >= 4 nu (1-alpha) kappa sqrt m: a quarter.
+    The corrected kappa of the library has 4 nu in place of 2 nu, since beta >= 4 nu (1-alpha) kappa sqrt m: a quarter
+    of the steps, each four times as long.
     """
     found = []
-    for beta, nu, slope, norm, eps in ((0.5, 0.3, 0.8, 2.0, 0.1), (1.5, 0.2, 0.9, 0.7, 0.5)):
+    for beta, nu, slope, norm, eps, width in ((0.5, 0.3, 0.8, 2.0, 0.1, 1), (1.5, 0.2, 0.9, 0.7, 0.5, 6)):
+        kappa = beta / (2 * nu * (1 - slope) * math.sqrt(width))
         ratio = (beta * norm / (1 - slope)) ** 2
-        needed = 8 * nu**2 / (4 * nu**2 / ratio * eps)
-        stated = 2 / (ratio * eps) if printed else 2 * ratio / eps
+        longest = 1 / (kappa**2 * width * norm**2)
+        found.append(compare(4 * nu**2 / ratio, "==", longest, f"largest step of the theorem, beta={beta}"))
+        needed = 8 * nu**2 / (longest * eps)
+        stated = 2 / (ratio * eps) if printed else count * ratio / eps
         found.append(compare(stated, "==", needed, f"stated, beta={beta}"))
         ours = adversarial(
             "cor5",
@@ -199,21 +203,32 @@ def attack_steps(printed: bool) -> list[Comparison]:
             radius=nu,
             error=eps,
             slope=slope,
+            width=width,
             beta=beta,
             weight_norm=norm,
             constants="printed" if printed else "corrected",
-        )
+        ).terms
         share = 1.0 if printed else 0.25
-        found.append(compare(ours.terms["attack_steps"], "==", share * stated, f"library, beta={beta}"))
+        found.append(compare(ours["attack_steps"], "==", share * stated, f"library, beta={beta}"))
+        found.append(compare(ours["attack_step_size"], "==", longest / share, f"step of the library, beta={beta}"))
+        found.append(compare(ours["top"], "==", kappa * math.sqrt(share), f"kappa of the library, beta={beta}"))
+        found.append(compare(ours["beta"], "==", beta, f"beta of the library, beta={beta}"))
     return found
 
 
 def total_cost(last: Callable[[float], float]) -> list[Comparison]:
     """Sum over the steps of 8 nu^2 (omega^2 + 3 eta (t-1))/eps against 12 nu^2 T last(T)/((R+nu)^2 eps).
 
-    The library's number of all attack steps lies between the sums up to the whole numbers around its T_tr.
+    The library's number of all attack steps lies between the sums up to the whole numbers around its T_tr. Runs of
+    Algorithm 6 have ||W_t||^2 in place of omega^2 + 3 eta (t-1), and no attack step is longer than 1/||W_t||^2.
     """
     found = []
+    for nu, eps, slope, width, steps in ((0.3, 0.2, 0.5, 4, 20), (0.1, 0.45, 1.0, 1, 3), (0.8, 0.9, 1.0, 9, 1)):
+        eta = 1 / (REACH + nu) ** 2
+        run = _trained(_wrong_start(width, slope, -((3 * eta) ** 0.5)), steps, eta, 2, width, 1, nu)
+        cost = sum(8 * nu**2 * norm**2 / eps for norm in run.norms[:steps])
+        stated = 12 * nu**2 * steps * (steps + 1) * eta / eps
+        found.append(compare(cost, "<=", stated, f"attacks of a run, T={steps}"))
     for nu, R, eps, gamma in ((0.3, 2.0, 0.2, 1.0), (0.05, 1.0, 0.45, 0.9), (1.0, 5.0, 0.9, 1.5)):
         omega2, eta = 3 / (R + nu) ** 2, 1 / (R + nu) ** 2
 

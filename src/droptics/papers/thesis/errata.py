@@ -32,7 +32,8 @@ print(True)
 print(s[0] - s[1] >= s[1] / nu)""",
     ),
     "alg3": Erratum(
-        r"r \leftarrow \mathrm{Rank}(M),\quad \rho \leftarrow \max\{j \in [r] : \lambda_j(M) > "
+        r"r \leftarrow \mathrm{Rank}(M),\quad \kappa_j = \tfrac1j \sum_{i=1}^j \lambda_i(M),\quad "
+        r"\rho \leftarrow \max\{j \in [r] : \lambda_j(M) > "
         r"\tfrac{\lambda j \kappa_j}{1 + \lambda j}\},\quad \bar M \leftarrow S_{\frac{\lambda\rho\kappa_\rho}{1 + "
         r"\lambda\rho}}(M)",
         "r for 1 in both denominators, as Theorem 6 and Algorithm 3 of the earlier paper have it; since r is the rank, "
@@ -73,8 +74,10 @@ print(sum(row(W1, i) * column(W2, i) for i in (0, 1)))""",
     ),
     "lem9": Erratum(
         r"M_* = S_{\alpha_\rho}(\bar M) C^{-\frac12},\ \alpha_\rho := \frac{\nu \sum_{j=1}^\rho \sigma_j(\bar M)}"
-        r"{1 + \rho\nu},\ \rho \in [\min\{r, \mathrm{Rank}\,\bar M\}],\ \mathrm{Rank}\,W \le \min_i d_i =: r",
-        "rho is the largest index in the printed range; the operator acts on all of Mbar.",
+        r"{1 + \rho\nu},\ \rho \in [\min\{r, \mathrm{Rank}\,\bar M\}] \text{ ``the largest integer''}:\ "
+        r"\sigma_i(\bar M) > \alpha_\rho\ \forall i \in [\rho],\quad \mathrm{Rank}\,W \le \min_{i \in [k+1]} d_i =: r",
+        "alpha is that of the largest rho in the printed range that meets the printed condition; the operator acts on "
+        "all of Mbar.",
         "As in Theorem 6 the values beyond the least width are not cut off: where the (r+1)-th exceeds alpha the "
         "printed matrix has rank above r and is not feasible.",
         "thesis-lem9-corrected",
@@ -135,8 +138,8 @@ print(sum(w * w for w in row))  # the sum over walks there and back""",
         r"\|\mathrm{diag}(\sqrt p) U q_i\|\, \|\mathrm{diag}(\sqrt q) V q_i\| = \tfrac1{d_1} "
         r"\|\mathrm{diag}(\sqrt p) U V^\top \mathrm{diag}(\sqrt q)\|_*",
         "First the other pair of Theorem 4 with the same product, then its rotation; sqrt q for V.",
-        "A rotation of the given pair does not suffice, and the last inequality points the other way. The proposition "
-        "stands.",
+        "A rotation of the given pair does not suffice. The last inequality, that the value is at most Theta, was "
+        "there before; what is left to show is the other direction. The proposition stands.",
         "thesis-prop4",
         """\
 from fractions import Fraction as F
@@ -157,7 +160,7 @@ print(p / (1 - p) * u**2 * F(v**2, 2))  # active for one of the signs""",
     ),
     "prop2-proof": Erratum(
         r"\|w\| \ge C \text{ ``as long as we let'' } \delta = C^2,\quad w = [\tfrac{1}{\sqrt\delta}; 0]",
-        "The inverse: delta at most 1/C^2, and below 1/2. The proposition is true.",
+        "The inverse: delta below 1/C^2 and 1/2, so that ||w|| > C. The proposition is true.",
         "With the printed choice the norm is 1/C, and for C at least 1 delta is no probability.",
         "thesis-prop2",
         """\

@@ -48,7 +48,7 @@ print(l(q * w) + l(-q * later[1]))  # the left side when the unit was kept""",
         inexact="exponentials and logarithms",
     ),
     "thm15-constants": Erratum(
-        r"\frac4T \sum_{t=1}^T Q_t(W_t) + \frac{4 \log(1/\delta)}{T} \Rightarrow "
+        r"\frac1T \sum_{t=1}^T Q(W_t; B_t) \le \frac4T \sum_{t=1}^T Q_t(W_t) + \frac{4 \log(1/\delta)}{T} \Rightarrow "
         r"\frac1T \sum_{t=1}^T R(W_t; B_t) \le \frac{16 \ln 2\, \lambda^2}{\eta T} + \frac{8 \ln 2\, \ln 1/\delta}{T}",
         "log is base 2 and ln natural, as elsewhere in the chapter; then the line before is right.",
         "2 ln 2 times 4 log2(1/delta) is 8 ln(1/delta), not 8 ln 2 ln(1/delta): the 6 of the theorem is too small for "

@@ -16,11 +16,12 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear, ReLUNet
 from droptics.norms import nuclear
-from droptics.papers.instances import coin_masks, moments, normal, sample, second_moment, subsets, tensor
+from droptics.papers.instances import coin_masks, moments, normal, sample, second_moment, simplex, subsets, tensor
 from droptics.papers.mianjy2018.landscape_checks import rotated_products
 from droptics.papers.thesis import chapter3_checks as deep
 from droptics.papers.thesis.leaky import LeakyNet, adversarial_sgd, beta_robust_error
 from droptics.penalties import criterion, penalty, sub_penalties
+from droptics.training import masked_step
 
 
 def group_norm(power: float) -> list[Comparison]:
@@ -163,13 +164,14 @@ def walk_sum(power: int) -> list[Comparison]:
 def conjugate_pair(factor: float) -> list[Comparison]:
     """f(M) = beta ||M A||_2^2 and h(Q) = ||Q A^-1||_*^2 / (factor beta): h is the conjugate of f, and f that of h.
 
-    sup_t t <D, Q> - t^2 f(D) = <D, Q>^2/(4 f(D)) for every direction D, never above h(Q) and attained, and so with f
-    and h exchanged. Directions are random and near the best; Q wide, tall, square and of low rank.
+    sup_t t <D, Q> - t^2 f(D) = <D, Q>^2/(4 f(D)) for every direction D, never above h(Q) and attained at the printed
+    maximizer, and so with f and h exchanged. Directions are random and near the best; Q wide, tall, square and of low
+    rank; A has eigenvalues below and above one. The library's norm of each of several matrices is its own.
     """
     found = []
     cases = ((0.7, 2, 3, 2), (2.0, 4, 2, 2), (0.3, 3, 3, 1), (1.2, 5, 4, 4))
     for seed, (beta, rows, columns, rank) in enumerate(cases):
-        A = second_moment(seed + 1, columns) + torch.eye(columns, dtype=torch.float64)
+        A = second_moment(seed + 1, columns) + 0.1 * torch.eye(columns, dtype=torch.float64)
         Q = normal(seed, rows, rank) @ normal(seed + 5, rank, columns)
 
         def spectral(M: Tensor, A: Tensor = A, beta: float = beta) -> Tensor:
@@ -180,43 +182,76 @@ def conjugate_pair(factor: float) -> list[Comparison]:
 
         P, _, Rh = torch.linalg.svd(torch.linalg.solve(A, Q.mT).mT, full_matrices=False)
         left, _, right = torch.linalg.svd(Q @ A, full_matrices=False)
-        best = P @ Rh @ torch.linalg.inv(A), torch.outer(left[:, 0], right[0]) @ A
-        for name, value, other, D in (("h", dual, spectral, best[0]), ("f", spectral, dual, best[1])):
-            found.append(compare((D * Q).sum() ** 2 / (4 * other(D)), "==", value(Q), f"{name} attained"))
+        directions = P @ Rh @ torch.linalg.inv(A), torch.outer(left[:, 0], right[0]) @ A
+        for name, value, other, D in (("h", dual, spectral, directions[0]), ("f", spectral, dual, directions[1])):
+            best = (D * Q).sum() / (2 * other(D)) * D
+            found.append(compare((best * Q).sum() - other(best), "==", value(Q), f"{name} attained"))
             near = [D + size * normal(k, rows, columns) for k in range(20) for size in (0.01, 0.1, 10.0)]
             reached = torch.stack([(M * Q).sum() ** 2 / (4 * other(M)) for M in near])
             found.append(compare(reached, "<=", value(Q), f"{name} never exceeded"))
+        shrunk = torch.linalg.solve(A, Q.mT).mT
+        several = nuclear(torch.stack([shrunk, 2 * shrunk]))
+        found.append(compare(several, "==", tensor([1.0, 2.0]) * (P @ Rh * shrunk).sum(), "nuclear norms of two"))
     return found
 
 
 def two_losses(labels: tuple[float, ...]) -> list[Comparison]:
-    """(1 - y f)^2 = (y - f)^2 for predictions clipped to [-1, 1], both ends and zero among them."""
-    f = torch.cat([2 * normal(1, 9).clamp(-1, 1), tensor([-1.0, 0.0, 1.0])]).clamp(-1, 1)
-    return [compare((1 - y * f).square(), "==", (y - f).square(), f"y={y}") for y in labels]
+    """(1 - y g)^2 = (y - g)^2 for ReLU networks clipped to [-1, 1]: outputs inside, on both ends, and zero among them.
+
+    For any label they differ by (1 - y^2)(1 - g^2).
+    """
+    outputs = [normal(seed, 4) @ torch.relu(normal(seed + 9, 4, 3) @ normal(seed + 18, 3, 9)) for seed in (1, 2)]
+    g = torch.cat([*outputs, tensor([-1.0, 0.0, 1.0])]).clamp(-1, 1)
+    found = [compare((g.abs() < 1).sum(), ">", 4, "inside")]
+    for y in labels:
+        defined, of_class = (1 - y * g).square(), (y - g).square()
+        found.append(compare(defined - of_class, "==", (1 - y**2) * (1 - g.square()), f"difference, y={y}"))
+        found.append(compare(defined, "==", of_class, f"y={y}"))
+    return found
 
 
 def mean_gradient(scaled: bool) -> list[Comparison]:
-    """Mean over all masks of the dropout gradient = gradient of risk + penalty, both layers of a ReLU network.
+    """Mean over all masks of the dropout gradient = gradient of loss + penalty, both layers of a ReLU network.
 
-    Batches of one to five examples, one and two outputs.
+    Batches of one to five examples, one and two outputs, weighted ones, one mask for all and one for each example; the
+    dropout gradient as the library steps along it, that of loss and penalty by the library and written out.
     """
     found = []
-    for seed, (drop, examples, outputs, width) in enumerate(((0.4, 5, 2, 4), (0.75, 1, 1, 3), (0.1, 2, 2, 2))):
-        data = sample(seed, examples, 3, outputs)
+    for seed, (drop, examples, outputs, width, weighted) in enumerate(
+        ((0.4, 5, 2, 4, False), (0.75, 1, 1, 3, False), (0.1, 5, 1, 3, True), (0.3, 2, 2, 2, True))
+    ):
+        plain = sample(seed, examples, 3, outputs)
+        weights = simplex(seed, examples) if weighted else None
+        data = Sample(plain.inputs, plain.targets, weights)
         V, U = (normal(seed + i, *shape).requires_grad_() for i, shape in ((1, (width, 3)), (2, (outputs, width))))
-        hidden = torch.relu(data.inputs @ V.mT)
         # the control takes the variance of the mask for that of the multiplier: drop for drop / (1 - drop)
         law = Bernoulli(drop if scaled else drop / (1 + drop), width)
         explicit = criterion(ReLUNet([V, U]), data, Product([Bernoulli(0.0, 3), law])).value
-        slopes = torch.autograd.grad(explicit, (V, U), retain_graph=True)
-        totals = [torch.zeros_like(V), torch.zeros_like(U)]
-        for kept, chance in coin_masks([drop] * width):
-            loss = ((hidden * kept / (1 - drop)) @ U.mT - data.targets).square().sum(1).mean()
-            drawn = torch.autograd.grad(loss, (V, U), retain_graph=True)
-            totals = [total + chance * slope for total, slope in zip(totals, drawn, strict=True)]
-        for name, total, slope in zip("VU", totals, slopes, strict=True):
-            found.append(compare(total, "==", slope.detach(), f"mean gradient in {name}, {examples} examples"))
+        slopes = torch.autograd.grad(explicit, (V, U))
+        net = ReLUNet([V.detach(), U.detach()])
+        rows = examples if examples == 2 else 1  # masks of their own for two examples, of four coins each
+        totals = [torch.zeros_like(weight) for weight in net.weights]
+        for kept, chance in coin_masks([drop] * (rows * width)):
+            masks = torch.cat([torch.ones(rows, 3).double(), kept.reshape(rows, width) / (1 - drop)], 1)
+            stepped = masked_step(net, data, masks if rows > 1 else masks[0], 1.0)
+            moves = [before - after for before, after in zip(net.weights, stepped.tensors[:2], strict=True)]
+            totals = [total + chance * move for total, move in zip(totals, moves, strict=True)]
+        written = _explicit_slopes(net, data, drop / (1 - drop))
+        for name, total, slope, formula in zip("VU", totals, slopes, written, strict=True):
+            found.append(compare(total, "==", slope, f"mean gradient in {name}, {examples} examples"))
+            found.append(compare(total, "==", formula, f"mean gradient in {name}, {examples} examples, written out"))
     return found
+
+
+def _explicit_slopes(net: ReLUNet, data: Sample, lam: float) -> tuple[Tensor, Tensor]:
+    """Gradients of mean ||U a - y||^2 + lam sum_k ||u_k||^2 mean a_k^2 in V and U, a = relu(V x), by the chain rule."""
+    V, U = net.weights
+    shares = tensor([1.0] * len(data.inputs)) / len(data.inputs) if data.weights is None else data.weights
+    sums = data.inputs @ V.mT
+    active, error = sums.relu(), shares[:, None] * (sums.relu() @ U.mT - data.targets)
+    outer = error.mT @ active + lam * U * (shares @ active.square())
+    inner = error @ U + lam * shares[:, None] * active * U.square().sum(0)
+    return 2 * (inner * (sums > 0)).mT @ data.inputs, 2 * outer
 
 
 def small_step(share: float) -> list[Comparison]:

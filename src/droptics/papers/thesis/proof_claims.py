@@ -99,7 +99,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm9-conjugate",
         f"{SOURCE}, proof of Theorem 9",
-        "beta ||MA||_2^2 and ||QA^-1||_*^2/(4 beta) are conjugate for symmetric A > 0.",
+        "For beta > 0 and symmetric A > 0, beta ||MA||_2^2 and ||QA^-1||_*^2/(4 beta) are convex conjugates of one "
+        "another, on matrices of any shape that fits.",
         check=partial(checks.conjugate_pair, 4.0),
         control=partial(checks.conjugate_pair, 3.8),
         objects=("norms.nuclear",),
@@ -107,10 +108,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop5-gradient",
         f"{SOURCE}, after Proposition 5",
-        "On any batch the dropout gradient, averaged over masks, is the gradient of loss plus explicit penalty.",
+        "On any batch the gradient of the squared loss with the hidden units of a ReLU network dropped, averaged over "
+        "masks, is that of loss plus lam sum_k ||u_k||^2 mean a_k^2.",
         check=partial(checks.mean_gradient, True),
         control=partial(checks.mean_gradient, False),
-        objects=("penalties.criterion", "models.ReLUNet"),
+        objects=("penalties.criterion", "models.ReLUNet", "training.masked_step"),
+        note="Our consequence of the proof, which speaks of a mini-batch. Weighted batches and masks of each example's "
+        "own, too; the slope of relu at 0 is 0 on both sides.",
     ),
     Claim(
         "thesis-sec4.3-class",
@@ -119,7 +123,14 @@ CLAIMS: tuple[Claim, ...] = (
         "beta).",
         check=partial(relu_checks.inside_class, 1.0),
         control=partial(relu_checks.inside_class, 0.38),
-        objects=("bounds.rademacher", "bounds.measured_rademacher", "coadaptation.flows", "penalties.penalty"),
+        objects=(
+            "bounds.rademacher",
+            "bounds.measured_rademacher",
+            "coadaptation.flows",
+            "penalties.penalty",
+            "bounds.data_norm",
+            "coadaptation.retentivity",
+        ),
         note="Since they lie in F_alpha with alpha = sqrt(d1 r), which networks of equal flows reach; the regularizer "
         "is the one without lam. The bound gives away more than a factor 2, R_S itself is .2 to .4 of it, so that the "
         "control takes .38: see thesis-thm13.",
@@ -133,8 +144,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.two_losses, (1.0, -1.0)),
         control=partial(checks.two_losses, (0.9,)),
         outside=partial(checks.two_losses, (0.5, 0.0)),
-        note="Only if y is -1 or +1, as Lemma 10 assumes, not for all labels of the section, in [-1, 1]. The interval "
-        "clipped to is printed [-1,-1]; [-1, 1] is meant.",
+        note="Only if y is -1 or +1, as Lemma 10 assumes, not for all labels of the section, in [-1, 1]: they differ "
+        "by (1 - y^2)(1 - g^2). The interval clipped to is printed as [-1, 1] first and as [-1,-1] then, a slip.",
     ),
     Claim(
         "thesis-thm15-constants",
