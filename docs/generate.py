@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import inspect
 import json
+import pkgutil
+import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,15 +26,16 @@ from typeset import typeset
 
 from droptics.evidence.claims import Claim, Result
 from droptics.evidence.figures import OWN, Figure, write_text
-from droptics.evidence.pages import claims_page, errata_page
+from droptics.evidence.pages import SOURCES, claims_page, errata_page
 from droptics.papers import PAPERS, claims
 from droptics.papers.printed import with_printed
-from droptics.papers.summaries import summary_page
+from droptics.papers.summaries import summary_pages
 
 RECORDED = (
     "# Claims\n\nThe verdicts on this page are those on record; `droptics verify` computes them again, compares and "
     "ends with an error where one differs. The tests do the same.\n"
 )
+OBJECT = re.compile(r"\{py:obj\}`~([\w.]+)`")
 FIGURES = """# Figures and tables
 
 Each is computed again by one command, `droptics reproduce <id>`; `--scale smoke` (the default) takes seconds and runs
@@ -42,12 +48,10 @@ browse. Pictures below are of paper scale, from the `results` folder, unless the
 def write_pages(folder: Path, root: Path) -> None:
     """Write all generated pages into a folder; `root` is the repository, with its results and benchmarks."""
     plain = [literal(claim) for claim in claims()]
-    pages = {
+    titles = {paper.key: escape(paper.citation) for paper in PAPERS if paper.key != "droptics"}
+    pages = {f"short-{key}": text for key, text in summary_pages(plain, titles).items()} | {
         "claims": recorded_page(plain),
         "errata": errata_page(plain),
-        "summaries": summary_page(
-            plain, {paper.key: escape(paper.citation) for paper in PAPERS if paper.key != "droptics"}
-        ),
         "graph": graph_page(plain),
         "figures": figures_page(folder, root / "results"),
         "benchmarks": benchmarks_page(root / "benchmarks" / "results"),
@@ -70,7 +74,33 @@ def recorded_page(plain: Sequence[Claim]) -> str:
     text = claims_page([Result(claim, claim.verdict) for claim in short]).replace("# Claims\n", RECORDED, 1)
     for paper in PAPERS:
         text = text.replace(f"\n## {paper.key}\n", f"\n## {paper.key}\n\n{escape(paper.citation)}\n", 1)
-    return text
+    return OBJECT.sub(lambda found: _linked(found.group(1), _documented()), text)
+
+
+@functools.cache
+def _documented() -> frozenset[str]:
+    """Names that the pages of the API show: members of the modules that these list, and what they name one by one."""
+    shown: set[str] = set()
+    for page in sorted((Path(__file__).parent / "api").glob("*.md")):
+        for module in re.findall(r"automodule:: (\S+)", text := page.read_text(encoding="utf-8")):
+            room = importlib.import_module(module)
+            shown |= {f"{module}.{name}" for name in getattr(room, "__all__", vars(room))}
+        shown |= set(re.findall(r"auto(?:class|function):: (\S+)", text))
+    return frozenset(shown)
+
+
+def _linked(name: str, shown: Collection[str]) -> str:
+    """A function with a link: to the API, under the name of its room where it has one, or to a line of the sources."""
+    whole, _, last = name.rpartition(".")
+    if name in shown or whole in shown:  # a method has its place below its class
+        return f"{{py:obj}}`~{name}`"
+    found = pkgutil.resolve_name(name)
+    public = f"{'.'.join(name.split('.')[:2])}.{last}"
+    if public in shown and pkgutil.resolve_name(public) is found:
+        return f"{{py:obj}}`~{public}`"
+    found = inspect.unwrap(found)
+    place = Path(inspect.getsourcefile(found) or "").as_posix().rpartition("/droptics/")[2]
+    return f"[`{last}`]({SOURCES.removesuffix('/papers')}/{place}#L{inspect.getsourcelines(found)[1]})"
 
 
 def literal(claim: Claim) -> Claim:

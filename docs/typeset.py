@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from markup import escape
@@ -11,14 +12,17 @@ from droptics.evidence.formulas import mathml
 LETTERS = {"lam": r"\lambda", "eps": r"\varepsilon"}
 for _letters in (
     "alpha beta gamma delta eta theta kappa lambda mu nu rho",
-    "sigma tau phi psi omega zeta pi Sigma Theta",
+    "sigma tau phi psi omega zeta pi Sigma Theta Omega",
 ):
     LETTERS |= {letter: rf"\{letter}" for letter in _letters.split()}
 NAMES = {name: rf"\{name}" for name in ("log", "ln", "max", "min", "exp", "sum", "prod", "sup")}
 NAMES |= {name: rf"\operatorname{{{name}}}" for name in ("tr", "diag", "clip", "relu", "kron", "Bin", "sgn")}
+NAMES |= {f"{letter}bar": rf"\bar {letter}" for letter in "CFMRWX"}
 NAMES |= {
-    "Cbar": r"\bar C",
     "Lhat": r"\hat L",
+    "Cyx": "C_{yx}",
+    "Cyy": "C_{yy}",
+    "mdT": "mdT",
     "infinity": r"\infty",
     "sqrt": r"\surd",
     "Pr": r"\Pr",
@@ -26,6 +30,8 @@ NAMES |= {
 }
 RELATIONS = {">=": r"\ge", "<=": r"\le", "!=": r"\ne", "->": r"\to"}
 WORD = re.compile(r"[A-Za-z]+")
+# products that the works write without a sign between their letters
+PRODUCTS = {"UV", "UD", "VD", "UQ", "VQ", "UA", "VA", "qW", "Wx", "Mx", "Cyx", "Cyy", "mdT", "mT"}
 STRONG = re.compile(r"\|\||[A-Za-z)\]|}]\^|[A-Za-z|)]_[A-Za-z0-9{(*]|sqrt\(")
 PLAIN = re.compile(r"[-A-Za-z0-9+*/=().,|<>\[\]{}^_']+")
 OPERATORS = ("+", "-", "=", "/", "<", ">", *RELATIONS)
@@ -45,8 +51,11 @@ def typeset(text: str) -> str:
         ends = END.search(token)
         core = token[: ends.start()] if ends else token
         numbered, before = HEADS.match(before.lstrip("(")), token
-        if not ends and _kind(core) and not numbered:
-            run.append(core)
+        inside = ends and _opened([*run, token]) and ends.group() in ",;"
+        if not run and token in OPERATORS and found[-1:] == ["A"]:  # no article
+            run.append(found.pop())
+        if (inside or not ends) and _kind(core) and not numbered:
+            run.append(token)
             continue
         if _kind(core) and not numbered:
             found.append(_formula([*run, core]) + (ends.group() if ends else ""))
@@ -68,7 +77,7 @@ def _kind(token: str) -> str:
     if token in NAMES:
         return "name"
     words = WORD.findall(token)
-    short = all(len(word) == 1 or word in LETTERS or word in NAMES for word in words)
+    short = all(len(word) == 1 or word in LETTERS or word in NAMES or word in PRODUCTS for word in words)
     if PLAIN.fullmatch(token) and short and token not in ("a", "A", "-"):
         return "maybe"
     return ""
@@ -97,22 +106,30 @@ def _formula(run: list[str]) -> str:
 
 
 def _balanced(run: list[str]) -> bool:
-    text = " ".join(run)
-    depth = lowest = 0
-    for letter in text:
-        depth += (letter in "([") - (letter in ")]")
-        lowest = min(lowest, depth)
-    return depth == 0 and lowest == 0
+    depths = _depths(run)
+    return depths[-1] == 0 == min(depths)
+
+
+def _opened(run: list[str]) -> bool:
+    depths = _depths(run)
+    return depths[-1] > 0 == min(depths)
+
+
+def _depths(run: list[str]) -> list[int]:
+    """How many brackets are open after every letter, from none before the first."""
+    steps = ((letter in "([") - (letter in ")]") for letter in " ".join(run))
+    return list(itertools.accumulate(steps, initial=0))
 
 
 def to_tex(text: str) -> str:
     """A formula in plain text as TeX."""
+    text = re.sub(r"(?<![_^])\{([^{}]*)\}", r"\\{\1\\}", text)  # braces that are shown
     text = re.sub(r"sqrt (\w+)", r"sqrt(\1)", text)
     for opening in ("sqrt(", "^(", "_("):
         text = _grouped(text, opening)
     text = re.sub(r"\bl([12])\b", r"\\ell_\1", text)
     text = re.sub(r"\b([A-Za-z])(\d)\b", r"\1_\2", text)
-    text = re.sub(r"\^(-?\d+(?:[./]\d+)*|-?[A-Za-z]+'?)", lambda m: f"^{{{_power(m.group(1))}}}", text)
+    text = re.sub(r"\^(-?(?:[13]/[24]|\d+(?:\.\d+)?)|-?[A-Za-z]+'?)", lambda m: f"^{{{_power(m.group(1))}}}", text)
     text = re.sub(r"_([A-Za-z0-9]+)", lambda m: f"_{{{_index(m.group(1))}}}", text)
     for plain, tex in RELATIONS.items():
         text = text.replace(plain, f" {tex} ")

@@ -32,7 +32,7 @@ ROOMS = (
     "coadaptation",
 )
 GENERATED = (
-    "summaries",
+    *(f"short-{work}" for work in ("mianjy2018", "thesis", "pal2020", "helmbold2017")),
     "claims",
     "graph",
     "errata",

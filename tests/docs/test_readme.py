@@ -4,6 +4,9 @@ import re
 import tomllib
 from pathlib import Path
 
+from droptics.evidence.pages import said
+from droptics.papers import claims
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -46,3 +49,8 @@ def test_every_extra_is_named():
     (line,) = [line for line in README.splitlines() if "with extras:" in line]
     told = set(re.findall(r"\w+", line.split("extras:")[1])) - {"for", "developers"}
     assert told == set(PROJECT["project"]["optional-dependencies"])
+
+
+def test_the_readme_counts_the_verdicts():
+    counted = said([claim.verdict for claim in claims() if claim.paper != "droptics"])
+    assert counted in " ".join(README.split())

@@ -23,6 +23,10 @@ pytest.importorskip("docutils", reason="formulas are typeset by docutils, which 
         ("4 lam^2/(eta T)", r"4 \lambda ^{2}/(\eta T)"),
         ("sqrt(log(2/delta)/2n)", r"\sqrt{\log (2/\delta )/2n}"),
         ("T_tr >= sqrt m", r"T_{\mathrm{tr}} \ge \sqrt{m}"),
+        ("C^1/2 e^(s^2 rho^2/2)", r"C^{1/2} e^{s^{2} \rho ^{2}/2}"),
+        ("Mbar = Cyx C^-1/2", r"\bar M = C_{yx} C^{-1/2}"),
+        ("I{z < 0} <= sum_{i<=j} x_i", r"I\{z < 0\} \le \sum _{i \le j} x_{i}"),
+        ("f(UD, VD^-1) = f(U,V)", "f(UD, VD^{-1}) = f(U,V)"),
     ],
 )
 def test_plain_text_becomes_tex(text, tex):
@@ -36,8 +40,10 @@ def test_plain_text_becomes_tex(text, tex):
         ("A global optimum is equalized.", "A global optimum is equalized."),
         ("Only if lam > 0, as in Lemma A.2.", r"Only if $\lambda > 0$, as in Lemma A.2."),
         ("The optimal UU^T is S_alpha(M).", r"The optimal $UU^{\top}$ is $S_{\alpha }(M)$."),
+        ("rank, A = UV^T X minimizes F", r"rank, $A = UV^{\top} X$ minimizes $F$"),
         ("from 2 to 5", "from 2 to 5"),
-        ("f(UD, VD^-1) = f(U,V) for D", "f(UD, VD^-1) = f(U,V) for $D$"),
+        ("all pairs (U, V), x or y", "all pairs $(U, V)$, $x$ or $y$"),
+        ("of some (f(U, or V)", "of some (f(U, or V)"),
         ("see `x_1` and a", r"see \`x\_1\` and a"),
     ],
 )
