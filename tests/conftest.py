@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.optimize
+import torch
 from hypothesis import settings
 
 # A change is judged by the examples that judged the one before it; `--hypothesis-profile=default` draws others.
@@ -46,6 +47,12 @@ def pytest_configure(config: pytest.Config) -> None:
             return minimize(fun, start * (1 + 1e-13 * noise), *args, **kwargs)
 
         scipy.optimize.minimize = nudged
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """What a test draws without a generator of its own does not hang on the tests before it."""
+    torch.manual_seed(0)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
