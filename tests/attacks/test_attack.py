@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 import pytest
+import scipy.special
 import torch
 from attacked import classifier
 from hypothesis import given, settings
@@ -18,6 +19,7 @@ from droptics.attacks import (
     Bim,
     CrossEntropy,
     Decay,
+    Dlr,
     Fgsm,
     LinearExact,
     Logistic,
@@ -35,7 +37,7 @@ from droptics.attacks import (
     smallest_margins,
 )
 from droptics.attacks.gradients import Autograd, PlainMlp, differentiable
-from droptics.attacks.losses import value_and_slope
+from droptics.attacks.losses import value_and_slope, values
 from droptics.attacks.search import search
 from droptics.data import Sample
 from droptics.losses import Loss, Squared
@@ -609,7 +611,40 @@ def test_bad_data_is_refused_with_one_message() -> None:
         attack(3, good, threat, Pgd())
 
 
+def test_the_reflected_loss_is_the_softplus_of_the_margin_alone() -> None:
+    """Of labels and classes; every other loss is what it is."""
+    outputs, targets = torch.randn(7, 4, generator=torch.Generator().manual_seed(0)).double(), torch.arange(7) % 4
+    others = outputs.masked_fill(functional.one_hot(targets, 4) > 0, -torch.inf).amax(1)
+    margin = outputs.gather(1, targets[:, None])[:, 0] - others
+    for loss, expected in ((Reflected(CrossEntropy()), -(1 + margin.exp()).log()), (Dlr(), Dlr()(outputs, targets))):
+        torch.testing.assert_close(values(loss, outputs, targets), (expected, margin))
+
+
 # ---------------------------------------------------------------- doubts
+
+
+def test_who_is_stuck_is_counted_among_all_that_were_right() -> None:
+    def bent(inputs: torch.Tensor) -> torch.Tensor:
+        return torch.cat([torch.ones_like(inputs), 40 * torch.relu(inputs - 0.4)], 1)
+
+    inputs = torch.tensor([0.1] * 6 + [0.42] * 4)[:, None]
+    with pytest.warns(WeakAttackWarning, match="gradients vanish on 6 of 10 attacked examples"):
+        result = attack(bent, Sample(inputs, torch.zeros(10).long()), Threat("linf", 0.1), Pgd(steps=3))
+    assert result.success.tolist() == [False] * 6 + [True] * 4
+
+
+@pytest.mark.parametrize(
+    "method", [Bim(steps=3, step=0.1), Pgd(steps=3, step=0.1), Pgd(steps=3, step=0.1, stop="never")]
+)
+def test_rates_tell_the_share_at_the_start_and_after_every_step(method: Bim | Pgd) -> None:
+    """Margins are twice the first coordinate, which every step brings nearer to zero by 0.1."""
+
+    def line(inputs: torch.Tensor) -> torch.Tensor:
+        return inputs[:, :1] * torch.tensor([1.0, -1.0])
+
+    inputs = torch.tensor([[0.15, 0.0], [0.25, 0.0], [0.45, 0.0], [0.85, 0.0]])
+    result = attack(line, Sample(inputs, torch.zeros(4).long()), Threat("linf", 0.3), method)
+    assert result.rates == (0.0, 0.0, 0.25, 0.5)
 
 
 def test_warns_when_gradients_vanish() -> None:
@@ -667,6 +702,10 @@ def test_proportion_interval_covers_as_promised() -> None:
         covered = torch.tensor([float(e.lower) <= rate <= float(e.upper) for e in intervals])
         assert float(weights[covered].sum()) >= 0.95
     assert (float(intervals[0].lower), float(intervals[-1].upper)) == (0.0, 1.0)
+    for count in range(1, total):
+        ends = (float(intervals[count].lower), count - 1), (float(intervals[count].upper), count)
+        below = [float(scipy.special.bdtr(most, total, end)) for end, most in ends]
+        assert below == pytest.approx([0.975, 0.025], rel=1e-9), "as much beyond each end"
     with pytest.raises(ValueError, match="confidence"):
         proportion(1, 2, 1.0)
 

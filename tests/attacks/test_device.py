@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from types import SimpleNamespace
 from typing import Self
 
 import pytest
@@ -32,6 +33,7 @@ from droptics.attacks import (
     Threat,
     WeakAttackWarning,
     ascent,
+    at_once,
     attack,
     device,
     launches,
@@ -46,7 +48,7 @@ from droptics.attacks.attack import verified
 from droptics.attacks.device import DeviceAscent
 from droptics.attacks.gradients import differentiable
 from droptics.attacks.known import Known
-from droptics.attacks.losses import value_and_slope, values
+from droptics.attacks.losses import Target, value_and_slope, values
 from droptics.attacks.methods import step_sizes
 from droptics.attacks.square import SquareSearch
 from droptics.data import Sample
@@ -527,6 +529,41 @@ def test_the_work_is_cut_by_how_much_there_is(monkeypatch: pytest.MonkeyPatch) -
     assert [triton_shared.parts(9, features, place) for features in (256, 257)] == [1, 0]
     monkeypatch.setattr(triton_shared, "processors", lambda device: 132)
     assert [triton_shared.parts(*few, chip) for few in ((1056, 1024), (1057, 1024), (1056, 1025))] == [4, 0, 0]
+
+
+def test_one_run_from_the_inputs_alone_is_taken_at_once() -> None:
+    net, points, labels = problem(3, dtype=torch.float32)
+    tape = differentiable(net)
+    for restarts, start in ((1, "input"), (2, "input"), (1, "random"), (2, "random")):
+        method = Pgd(restarts=restarts, start=start)  # type: ignore[arg-type]
+        assert at_once._applies(tape, points, labels, method, 60) is ((restarts, start) == (1, "input"))
+
+
+@pytest.mark.parametrize(("target", "asked"), [("greedy", True), ("nearest", False)])
+def test_one_step_is_taken_at_once_up_the_greedy_margin_alone(
+    target: Target, asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernels know no other; the network is not asked then."""
+    monkeypatch.setattr(at_once, "known_to_kernels", lambda *given: launches.MARGIN)
+    _, points, labels = problem(3, dtype=torch.float32)
+    inputs: list[Tensor] = []
+    one = nn.Linear(10, 1)
+    tape = differentiable(nn.Sequential(nn.Identity(), one).requires_grad_(False))
+    monkeypatch.setattr(tape, "forward", lambda given: inputs.append(given) or one(given))
+    region, loss = Threat("linf", 0.1).around(points), Margin(target)
+    assert at_once._one_step(tape, region, labels, Fgsm(loss), Known((0, 3), steady=True)) is None
+    assert len(inputs) == asked
+
+
+def test_gradients_of_every_climb_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And who was fooled by each step, beside those who had left before."""
+    monkeypatch.setattr(launches, "climb", lambda *given: torch.tensor([1, 0, 1, 7]))
+    search = SimpleNamespace(leaves=False, counts=[], best=torch.zeros(3, 2), sizes=(0.2, 0.1), gradients=5)
+    search._best_of, search._store, search._note_stuck = (lambda now: now.points,) * 3
+    now = SimpleNamespace(fooled=torch.zeros(2) > 0, whole=False, rows=torch.arange(2), points=torch.zeros(2, 2))
+    DeviceAscent._climb_at_once(search, None, now, None, launches.MARGIN)  # type: ignore[arg-type]
+    assert search.gradients == 12
+    assert [part.tolist() for part in search.counts] == [[2, 2, 3]]
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 from dataclasses import replace
 
@@ -107,6 +108,59 @@ def test_a_run_that_broke_off_goes_on_to_the_same_result(tmp_path, monkeypatch, 
     with pytest.raises(ValueError, match="another model"):
         robust_accuracy(lambda inputs: -net(inputs), data, THREAT, SHORT, batch=25, checkpoint=path)
     assert [item.name for item in tmp_path.iterdir()] == ["state.safetensors"]
+
+
+def test_what_was_doubted_before_a_run_broke_off_is_told(tmp_path, monkeypatch):
+    flat = nn.Linear(3, 2)
+    nn.init.zeros_(flat.weight)
+    with torch.no_grad():
+        flat.bias.copy_(torch.tensor([1.0, 0.0]))
+    data, path = Sample(torch.rand(10, 3), torch.zeros(10).long()), tmp_path / "state.safetensors"
+    whole = robust_accuracy(flat, data, THREAT, [Pgd(steps=2)], batch=7)
+    assert [doubt.split(" attacked")[0] for doubt in whole.warnings[:2]] == [
+        "gradients vanish on 7 of 7",
+        "gradients vanish on 3 of 3",
+    ]
+    calls, real = [], ensemble.verified
+
+    def fails_late(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(ensemble, "verified", fails_late)
+    with pytest.raises(KeyboardInterrupt):
+        robust_accuracy(flat, data, THREAT, [Pgd(steps=2)], batch=7, checkpoint=path)
+    monkeypatch.setattr(ensemble, "verified", real)
+    assert robust_accuracy(flat, data, THREAT, [Pgd(steps=2)], batch=7, checkpoint=path).warnings == whole.warnings
+
+
+def test_a_network_in_training_is_attacked_in_eval_mode_and_left_as_it_was(tmp_path):
+    net, data = classifier()
+    layers = nn.Sequential(net, nn.BatchNorm1d(5), nn.Dropout(0.5)).to(data.inputs)
+    training, images = Unchained(layers).train(), data
+    wanted = robust_accuracy(Unchained(copy.deepcopy(layers).eval()), images, THREAT, SHORT[:1], batch=25)
+    before = copy.deepcopy(training.state_dict())
+    for checkpoint in (None, tmp_path / "state.safetensors"):
+        result = robust_accuracy(training, images, THREAT, SHORT[:1], batch=25, checkpoint=checkpoint)
+        assert torch.equal(result.inputs, wanted.inputs)
+        assert result.randomness is None
+        assert result.warnings == wanted.warnings
+        assert all(part.training for part in training.modules())
+        for name, value in training.state_dict().items():
+            assert torch.equal(value, before[name]), name
+
+
+def test_work_and_time_of_a_stage_are_those_of_all_its_batches(monkeypatch):
+    net, data = classifier()
+    right = int((net(data.inputs).argmax(1) == data.targets).sum())
+    monkeypatch.setattr(ensemble, "perf_counter", itertools.count().__next__)
+    near = Threat("linf", 1e-7, (0, 1))
+    steps, queries = robust_accuracy(net, data, near, [Pgd(steps=3), Square(queries=12)], batch=25).stages
+    assert (steps.attacked, steps.gradients, steps.queries, steps.seconds) == (right, 3 * right, 0, 3)
+    assert (queries.attacked, queries.gradients, queries.queries) == (right, 0, 12 * right)
+    assert queries.seconds == -(-right // 25)
 
 
 def test_the_default_spends_more_on_those_that_came_nearest(monkeypatch):
@@ -252,6 +306,12 @@ def test_an_undefended_network_costs_few_passes():
     assert asked == [len(data)] * 4
 
 
+def test_the_ratio_of_differences_is_tried_where_there_are_three_classes():
+    tried = {count: [type(getattr(one, "loss", None)).__name__ for one in standard_attacks(count)] for count in (2, 3)}
+    assert tried[3].count("Dlr") == 1
+    assert tried[2] == [name for name in tried[3] if name != "Dlr"]
+
+
 def test_hidden_gradients_are_named_and_broken():
     net, data = classifier()
     defence, threat = Quantized(net), Threat("linf", 0.1, (0, 1))
@@ -263,11 +323,13 @@ def test_hidden_gradients_are_named_and_broken():
     assert not any("hides" in warning for warning in honest.warnings)
 
 
-def test_a_wrong_normalization_is_named():
+@pytest.mark.parametrize(("box", "named"), [((0, 1), True), ((-1, 0.01), True), ((0, 0.01), False)])
+def test_a_wrong_normalization_is_named(box, named):
+    """By the share of the whole box that the inputs take, wherever it begins."""
     net, data = classifier()
     small = Sample(data.inputs / 255, data.targets)
-    result = robust_accuracy(net, small, Threat("linf", 0.001, (0, 1)), SHORT[:1])
-    assert any("normalization" in warning for warning in result.warnings)
+    result = robust_accuracy(net, small, Threat("linf", 0.001, box), SHORT[:1])
+    assert any("normalization" in warning for warning in result.warnings) == named
 
 
 def test_outputs_that_are_no_numbers_are_named():
@@ -360,6 +422,22 @@ def test_few_masks_are_summed_exactly():
     assert mean.again(100, 5) is mean
 
 
+def test_other_masks_say_who_is_fooled():
+    """A point just across the boundary of the masks that it was found by may be on the right side of others."""
+    torch.manual_seed(0)
+    net, law = ReLUNet([torch.randn(11, 2), torch.randn(3, 11)], [torch.randn(11), torch.randn(3)]), Bernoulli(0.4, 13)
+    inputs = torch.randn(60, 2)
+    data, method = Sample(inputs, net.outputs(inputs).argmax(1)), Pgd(Margin("greedy"), steps=3, stop="never")
+    random = Averaged.of(net, law, draws=3, seed=5)
+    state = ensemble._Progress.begin(random, data)
+    ensemble._run_stage(random, data, Threat("linf", 0.1), (0, method), (state, None), 60)
+    own, others = (Averaged.of(net, law, draws=k, seed=seed) for k, seed in ((3, 0), (12, ensemble._OTHER_MASKS)))
+    seen, wrong = (each(state.inputs).argmax(1) != data.targets for each in (own, others))
+    assert not torch.equal(seen, wrong)
+    assert torch.equal(state.found_by == 0, wrong)
+    assert state.stages[0].found == int(wrong.sum())
+
+
 @pytest.mark.parametrize("kind", [TwoLayerLinear, LastLayer])
 def test_a_score_that_is_linear_in_its_masks_has_its_mean_in_closed_form(kind):
     generator = torch.Generator().manual_seed(0)
@@ -399,6 +477,15 @@ def test_means_over_draws_do_not_depend_on_the_batch_and_follow_their_seed():
     drawn_law = Averaged.of(ReLUNet([torch.ones(2, 3).double(), torch.ones(2, 2).double()]), law, draws=5)
     assert not drawn_law.exact
     assert drawn_law.again(7, 1)(torch.ones(2, 3).double()).shape == (2, 2)
+
+
+def test_a_law_is_drawn_again_by_the_new_seed():
+    law = Product([Gaussian(0.5, 3), Gaussian(0.5, 2)])
+    network, points = ReLUNet([torch.rand(2, 3).double(), torch.eye(2).double()]), torch.ones(4, 3).double()
+    again = [Averaged.of(network, law, draws=5).again(7, seed)(points) for seed in (1, 2)]
+    for seed, found in zip((1, 2), again, strict=True):
+        assert torch.equal(found, Averaged.of(network, law, draws=7, seed=seed)(points))
+    assert not torch.equal(*again)
 
 
 def test_results_are_written_for_people_and_programs(tmp_path):

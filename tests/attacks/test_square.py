@@ -14,6 +14,7 @@ from droptics.attacks.first_layer import FirstLayer
 from droptics.attacks.gradients import differentiable
 from droptics.attacks.square import SquareSearch, bump
 from droptics.data import Sample
+from droptics.losses import CrossEntropy
 
 RADII = {"linf": 0.08, "l2": 0.6, "l1": 4.0}
 
@@ -85,6 +86,12 @@ def test_a_changed_square_spends_what_its_windows_held(norm):
         assert torch.linalg.vector_norm(move, ord=int(norm[1]), dim=1).tolist() == pytest.approx(
             [RADII[norm]] * len(data)
         )
+        own, other = (search._pixels((3, 3), part) for part in (draw, draw[:, 2:]))
+        moved = move.view(len(data), *own.shape[1:2], -1)
+        grown = torch.zeros_like(moved, dtype=torch.bool).scatter_(2, own, True)
+        paid = torch.zeros_like(grown).scatter_(2, other, True) & ~grown
+        assert bool(paid.flatten(1).any(1).any())
+        assert float(moved[paid].abs().max()) <= 4 * torch.finfo(move.dtype).eps, "the other window is flat"
 
 
 def correct_ones():
@@ -331,3 +338,20 @@ def test_a_first_layer_that_is_updated_finds_what_whole_passes_find(depth, patie
     assert quick.queries == whole.queries
     assert 0 < int(whole.success.sum()) < len(data)
     assert not quick.warnings
+
+
+def test_of_several_tries_one_that_fools_is_taken_whatever_its_loss() -> None:
+    """Cross-entropy may be larger where the prediction is right."""
+    inputs, labels = torch.zeros(2, 4), torch.tensor([0, 1])
+    search = SquareSearch(
+        differentiable(lambda points: points[:, :3]), Threat("linf", 0.1).around(inputs), labels,
+        Square(CrossEntropy(), queries=9), torch.Generator(),
+    )  # fmt: skip
+    now = search._seekers(torch.arange(2))
+    right, wrong, surer = [2.0, 1.99, 1.99], [0.0, 0.1, -9.0], [0.0, 9.0, 0.0]
+    outputs = torch.tensor([right, wrong, surer, surer])
+    better, chosen = search._judge(now, outputs, labels.repeat_interleave(2))
+    assert chosen is not None
+    assert chosen.tolist()[0] == 1
+    assert better.tolist() == [True, True]
+    assert now.fooled.tolist() == [True, False]

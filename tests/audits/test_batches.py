@@ -296,3 +296,11 @@ def test_tables_for_people_and_programs(capsys):
     assert "1 to 2.5" in text
     assert "yes" in text
     assert "no" in text
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_loss_of_a_whole_batch_counts_all_of_its_examples(shape):
+    outputs, targets = normal(6, 2), normal(6, 2, seed=1)
+    sums, weights = parts(lambda out, y: (out - y).abs().mean().reshape(shape), outputs, targets)
+    assert weights.tolist() == [6.0]
+    close(sums.sum(), 3 * (outputs - targets).abs().sum() / 6, 1e-12)

@@ -1,5 +1,6 @@
 """What is found in modules that others wrote, and that looking changes nothing that is measured."""
 
+import pytest
 import torch
 from cases import normal
 from compare import close
@@ -117,3 +118,41 @@ def test_a_rate_that_is_used_functionally_and_zero_in_evaluation_mode():
     assert [(item.site.name, item.site.rate) for item in report.sites] == [("attention_dropout", 0.2)]
     assert report.sites[0].penalty.method == "exact: affine tail"
     assert "DR101" not in codes
+
+
+class DropNoise(nn.Module):
+    """Halves its input in training mode, in place or not, or leaves it."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.p, self.way = 0.2, way
+
+    def forward(self, x):
+        if not self.training or self.way == "nothing":
+            return x
+        return x.mul_(0.5) if self.way == "in place" else x * 0.5
+
+
+@pytest.mark.parametrize("way", ["nothing", "in place", "a new one"])
+def test_a_layer_that_writes_into_its_input_does_something(way):
+    network = seeded(nn.Sequential(nn.Linear(6, 6), DropNoise(way), nn.Linear(6, 3))).double()
+    assert ("DR103" in warned(network)[1]) is (way == "nothing")
+
+
+class ByHand(nn.Module):
+    """Drops half of its input, and may say that it is another share."""
+
+    def __init__(self, rate):
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x):
+        return x * (torch.rand_like(x) > 0.5) * 2 if self.training else x
+
+
+@pytest.mark.parametrize("rate", [None, 0.2])
+def test_a_mask_by_hand_has_the_rate_that_it_says(rate):
+    report, _ = warned(seeded(nn.Sequential(nn.Linear(6, 6), ByHand(rate), nn.Linear(6, 3))).double())
+    (item,) = report.sites
+    assert 0.3 < item.site.realized < 0.7
+    assert item.site.rate == (item.site.realized if rate is None else rate)

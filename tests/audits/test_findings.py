@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from droptics.audits import Finding, Report, audit
 from droptics.audits.findings import KINDS, Kind, Remark, finding
-from droptics.audits.passes import Passes
+from droptics.audits.passes import Passes, differs
 
 INPUTS, TARGETS = normal(64, 6, seed=1), normal(64, 2, seed=2)
 
@@ -375,3 +375,11 @@ def test_the_page_of_codes_lists_every_kind(monkeypatch):
         for words in (kind.level.capitalize(), " ".join(kind.meaning.split()), kind.evidence, kind.mend):
             assert words in entry
     assert text.count("\n### ") == len(kinds)
+
+
+@pytest.mark.parametrize(("count", "found"), [(24, False), (25, True)])
+def test_shares_that_are_all_alike_are_no_accident_of_enough_examples(count, found):
+    """By Markov's inequality three quarters come of a half with a chance of 2 / 3 each; twice (2 / 3)^25 is 0.8e-4."""
+    source = torch.ones(count, 8)
+    result = torch.cat([torch.zeros(count, 6), 2 * torch.ones(count, 2)], 1)
+    assert differs((source, result), 0.5) is found

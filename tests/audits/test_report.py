@@ -218,3 +218,12 @@ def test_the_line_on_further_findings_fits_the_width():
     lines = report.text(40).splitlines()
     assert max(map(len, lines)) <= 40
     assert "... and 2 more kinds of findings in the JSON and HTML reports" in " ".join(" ".join(lines).split())
+
+
+@pytest.mark.parametrize(("count", "together"), [(MANY - 1, False), (MANY, False), (MANY + 1, True)])
+def test_sites_are_grouped_where_they_are_more_than_fit(count, together):
+    first = fifty()
+    sites = [replace(first.sites[0], site=replace(first.sites[0].site, name=f"a.{i}")) for i in range(count)]
+    text = replace(first, sites=sites, findings=()).text(160)
+    assert (f"{count} sites" in text) is together
+    assert ("largest" in text) is together

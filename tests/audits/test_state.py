@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from droptics.audits import audit
 from droptics.models.modes import undisturbed, unmoved
@@ -104,3 +105,37 @@ def test_a_dictionary_without_a_known_key_is_refused_with_a_way_out():
 
     with pytest.raises(ValueError, match="wrap it in a module that returns the output alone"):
         audit(Two(), (INPUTS, VALUES), progress=False)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_gradients_that_were_there_stay(again):
+    module = Again() if again else network()
+    for number, parameter in enumerate(module.parameters()):
+        parameter.grad = None if number == 1 else torch.full_like(parameter, float(number))
+    audit(module, (INPUTS, VALUES), draws=2, rates=(), progress=False)
+    for number, parameter in enumerate(module.parameters()):
+        if number == 1:
+            assert parameter.grad is None
+        else:
+            assert bool((parameter.grad == number).all())
+
+
+class Again(nn.Module):
+    """Computes a block with dropout again in the backward pass, and drops once more before or after it."""
+
+    def __init__(self, order="only"):
+        super().__init__()
+        self.first, self.block, self.drop = network()[:2], nn.Sequential(nn.Dropout(0.3), nn.Tanh()), nn.Dropout(0.2)
+        self.head, self.order = nn.Linear(8, 3), order
+
+    def forward(self, x):
+        hidden = self.first(x)
+        hidden = self.drop(hidden) if self.order == "after" else hidden
+        hidden = checkpoint(self.block, hidden, use_reentrant=False, preserve_rng_state=False)
+        return self.head(self.drop(hidden) if self.order == "before" else hidden)
+
+
+@pytest.mark.parametrize("order", ["only", "before", "after"])
+def test_a_block_that_draws_again_is_found_wherever_others_drop(order):
+    report = audit(Again(order), (INPUTS, VALUES), draws=2, rates=(), progress=False)
+    assert [item.site for item in report.findings if item.code == "DR402"] == ["block.0"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,6 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from droptics.audits import audit
+from droptics.audits.runs import Base
+from droptics.audits.tails import confirmed
 
 RATE = 0.3
 AFFINE = "exact: affine tail"
@@ -358,6 +361,22 @@ def test_look_alikes_are_refused(kind: type[Net]) -> None:
         assert "exact" not in site.penalty.method
 
 
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+def test_a_mask_confirms_slopes_up_to_rounding(dtype: torch.dtype, error: float) -> None:
+    """Slopes are known to their precision, outputs to theirs, however large they are without the mask."""
+    draws = torch.Generator().manual_seed(0)
+    mask = torch.randint(0, 2, (5, 3), generator=draws) * 2.0
+    slopes = {j: [torch.randn(5, 3, generator=draws, dtype=dtype)] for j in range(2)}
+    change = torch.stack([(slopes[j][0].double() * (mask - 1)).sum(1) for j in range(2)], 1)
+    for level, off, agree in ((0, 0, True), (0, error, True), (1e3, 0, True), (0, 100 * error, False)):
+        before = torch.full((5, 2), level, dtype=dtype)
+        base = Base(torch.zeros(5), torch.ones(5), before, {}, axes={"site": 0})
+        outputs = (before.double() + change * (1 + off)).to(dtype)
+        assert confirmed(base, slopes, [mask], outputs, "site") is agree
+    far = (before.double() + 1e3 + change * 1.5).to(dtype)
+    assert not confirmed(replace(base, outputs=before + 1e3), slopes, [mask], far, "site"), "by far"
+
+
 UNARY = {
     "linear": (True, lambda net, h: net.square(h)),
     "scale": (True, lambda net, h: h * net.scale),
@@ -480,3 +499,33 @@ def test_no_random_graph_is_falsely_exact(block: int) -> None:
         assert not (found == "exact" and falsely_exact(seed)), f"graph {seed}"
     assert kinds.count("exact") >= 2
     assert kinds.count("listed") >= 2
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("mean", [False, True])
+def test_penalties_of_outputs_of_several_rows_are_means_over_rows(rows: int, mean: bool) -> None:
+    module, (inputs, _) = made(Residual), data((rows, 4))
+    targets = inputs[..., :2].cos()
+    loss = nn.MSELoss() if mean else "squared"
+    (site,) = audit(module, (inputs, targets), loss, rates=(), batch_size=3).sites
+    hidden = torch.relu(module.a(inputs) + 1)
+    slopes = (hidden.unsqueeze(-2) * (module.h.weight @ module.b.weight)).square().sum((-1, -2))
+    wanted = RATE / (1 - RATE) * slopes.mean() / (2 if mean else 1)
+    assert site.penalty.method.startswith(AFFINE)
+    close(site.penalty.value, wanted, 1e-10)
+
+
+class Moves(Net):
+    """Nothing but what dropout changes: without it the outputs are zero."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.tanh(x)
+        return (self.site(hidden) - hidden) @ self.h.weight.mT
+
+
+def test_slopes_in_single_precision_round_as_that_does() -> None:
+    module, (inputs, targets) = made(Moves), data((4,))
+    wanted = RATE / (1 - RATE) * (torch.tanh(inputs).square() @ module.h.weight.square().mT).sum(1).mean()
+    (site,) = audit(module.float(), (inputs.float(), targets.float()), rates=()).sites
+    assert site.penalty.method.startswith(AFFINE)
+    close(site.penalty.value, wanted, 1e-5)

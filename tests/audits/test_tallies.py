@@ -2,6 +2,7 @@
 
 import pytest
 
+from droptics.audits.audit import _State
 from droptics.audits.tallies import Mean, Tally
 
 
@@ -36,3 +37,10 @@ def test_single_means_of_shards_are_weighted():
     whole = one.merge(other)
     for i, name in enumerate(names):
         assert getattr(whole, name).value == pytest.approx((3 * i + 10 * i) / 4, rel=1e-15)
+
+
+def test_validation_losses_of_shards_are_weighted_and_need_both():
+    one, other = (_State(Tally(), validation=mean([value], count)) for value, count in ((1.0, 3), (5.0, 1)))
+    assert one.merge(other).validation.value == pytest.approx(2.0, rel=1e-15)
+    assert one.merge(_State(Tally())).validation is None
+    assert _State(Tally()).merge(other).validation is None

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from droptics.audits import heads
+from droptics.audits import audit, heads
 from droptics.audits.audit import SHIFT, _rest, _site_report, _State
 from droptics.audits.batches import Batch
 from droptics.audits.digest import groups
@@ -63,6 +63,31 @@ def test_layers_that_are_left_out_have_no_mask_of_their_own() -> None:
     assert list(base.leaves) == ["0.1"]
     whole = (module.eval()(x) - y).square().sum(1)
     torch.testing.assert_close(base.sums, whole.detach().double(), rtol=1e-5, atol=1e-6)
+
+
+class Mixed(nn.Module):
+    """Alpha dropout, which multiplies by no mask, beside a mask, and a factor in training mode alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drop, self.alpha, self.head = nn.Dropout(1e-12), nn.AlphaDropout(1e-12), nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.alpha(torch.tanh(self.drop(x * (1.25 if self.training else 1.0)))))
+
+
+def test_what_training_mode_changes_is_counted_once_beside_noise_that_is_no_mask() -> None:
+    """At rates so small that no unit falls all sites together add nothing."""
+    draws = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(shape, generator=draws, dtype=torch.float64) for shape in ((6, 3), (6, 2)))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        module = Mixed().double()
+        report = audit(module, (x, y), Squared(), rates=(), draws=2, progress=False)
+    with torch.no_grad():
+        trained, clean = ((module.train(mode)(x) - y).square().sum(1).mean() for mode in (True, False))
+    assert abs(float(trained - clean)) > 1e-3
+    assert report.training_loss.value == pytest.approx(float(trained), rel=1e-9)
 
 
 def test_groups_stand_in_the_order_in_which_sites_run() -> None:

@@ -48,6 +48,15 @@ def test_relations_between_the_versions(slope, width, top, start, error, radius)
     assert slower.value == pytest.approx(3 * corrected.value)
 
 
+def test_total_attack_cost_from_a_far_start() -> None:
+    """The start counts beside the growth then: |W_0|^2 + 3 step t in step t."""
+    far = adversarial("cor4", **SETTING, start_norm=1000.0)
+    count, step = far.value, far.terms["training_step_size"]
+    starts, growth = count * 1000.0**2, 3 * step * count * (count - 1) / 2
+    assert 0.1 < starts / growth < 10
+    assert far.terms["total_attack_steps"] == pytest.approx(8 * 0.25 / 0.2 * (starts + growth), rel=1e-9)
+
+
 def test_linear_corollary() -> None:
     bound = adversarial("cor4", **SETTING, width=7)
     printed = adversarial("cor4", **SETTING, width=7, constants="printed")

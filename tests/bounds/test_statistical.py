@@ -630,6 +630,13 @@ def test_lazy_compression_constants():
     assert ours.value < printed.value
 
 
+def test_lazy_without_a_margin_says_so():
+    twice = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    bound = bounds.lazy(data=Sample(twice, torch.tensor([[1.0], [-1.0]])))
+    assert bound.value == bound.needed["steps"] == bound.needed["width"] == math.inf
+    assert bound.terms == {"margin": 0.0}
+
+
 def test_lazy_below_the_required_width_says_nothing():
     bound = bounds.lazy(margin=0.2, steps=10**6, inputs=20, width=10_000)
     assert bound.value == math.inf

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import json
 import os
 import pickle
 import struct
 import sys
 import tarfile
 import types
+import warnings
 import zipfile
 from datetime import datetime
 from decimal import Decimal
@@ -223,6 +225,12 @@ def test_ratings_dat_without_a_telling_folder_is_refused(tmp_path):
     (tmp_path / "ratings.dat").write_text("1::2::3::4\n")
     with pytest.raises(datasets.DatasetMissing):
         datasets.movielens("ml-10m", tmp_path)
+
+
+def test_jester_arrays(tmp_path):
+    np.savez(tmp_path / "jester-1.npz", users=[0, 1], items=[7, 3], ratings=[-7.5, 2.25])
+    found = datasets.jester(tmp_path)
+    assert (found.users.tolist(), found.items.tolist(), found.values.tolist()) == ([0, 1], [7, 3], [-7.5, 2.25])
 
 
 def test_jester_text(tmp_path):
@@ -532,11 +540,55 @@ def test_a_parquet_column_that_unpacks_to_too_much_is_refused_before_it_is_read(
         joined(path)
 
 
+def test_a_parquet_file_of_more_rows_than_its_size_can_hold_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    """One rating, a hundred thousand times: three numbers a row, of which the pages hold next to nothing."""
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is optional")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is optional")
+    path = tmp_path / "bomb.parquet"
+    parquet.write_table(pa.table({name: np.ones(100_000, np.int64) for name in ("user", "item", "rating")}), path)
+    assert 100 * path.stat().st_size < 3 * 8 * 100_000
+    assert len(joined(path)) == 100_000, "small enough for any file"
+    monkeypatch.setattr("droptics.files.limits.FREE", 1 << 20)
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", lambda *_, **__: pytest.fail("pages were read"))
+    with pytest.raises(ValueError, match=r"bomb\.parquet would unpack to 2,400,000 bytes"):
+        joined(path)
+
+
+def test_what_follows_the_last_number_is_refused_where_numpy_only_warns(tmp_path, monkeypatch):
+    """Older versions return what comes before, with a warning, which may be switched off."""
+
+    def older(text, dtype, sep):
+        warnings.warn("string or file could not be read to its end", DeprecationWarning, stacklevel=2)
+        return np.array([1.0, 2.0, 3.0, 4.0, 5.0, 3.0])
+
+    monkeypatch.setattr(np, "fromstring", older)
+    (tmp_path / "r.csv").write_text("1,2,3\n4,5,3x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match=r"r\.csv, line 2: rating '3x' is not a number"):
+            joined(tmp_path / "r.csv")
+
+
+def test_a_record_may_be_as_long_as_the_longest_line_and_no_longer(tmp_path, monkeypatch):
+    line = json.dumps({"user": 1, "item": 2, "rating": 3.0})
+    (tmp_path / "r.jsonl").write_text(line)
+    monkeypatch.setattr("droptics.datasets.documents.LINE", len(line))
+    assert joined(tmp_path / "r.jsonl") == [(1, 2, 3.0)]
+    monkeypatch.setattr("droptics.datasets.documents.LINE", len(line) - 1)
+    with pytest.raises(ValueError, match=f"line 1: longer than {len(line) - 1} bytes"):
+        joined(tmp_path / "r.jsonl")
+
+
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     (tmp_path / "r.parquet").write_bytes(b"PAR1")
     with pytest.raises(ValueError, match=r"pip install droptics\[parquet\]"):
         joined(tmp_path / "r.parquet")
+
+
+def test_ids_are_as_long_as_they_are_written():
+    ids = [0, 1, 9, 10, 11, 19, 20, 99, 100, 101, 10**14, 10**15 - 1, -1, -9, -10, -100]
+    assert tables._plain_length(np.array(ids, float)).tolist() == [len(str(number)) for number in ids]
 
 
 def test_as_ids():

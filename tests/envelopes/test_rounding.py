@@ -10,7 +10,7 @@ import torch
 from cases import normal
 
 from droptics.data import Data, Moments, Sample
-from droptics.envelopes import envelope, induced
+from droptics.envelopes import envelope, induced, rounding
 from droptics.estimates import Estimate
 from droptics.masks import Bernoulli, Block, MaskLaw, Product
 from droptics.models import Autoencoder, Connections, DeepLinear, Model, TwoLayerLinear
@@ -129,3 +129,17 @@ def test_the_error_of_an_envelope_covers_singular_values_that_were_left_out() ->
     truth = Fraction(1, 4) * (1 + 3 * Fraction(small)) ** 2
     assert abs(Fraction(float(answer)) - truth) > Fraction(1, 10**6), "nothing was left out"
     assert abs(Fraction(float(answer)) - truth) <= Fraction(float(answer.error))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5, 2.0])
+def test_an_error_of_deep_values_is_that_of_the_least_known_one_squared(noise: float) -> None:
+    """Values up to a factor 1 + r give (1 + r)^2 of the penalty; masks on the inputs move more by their variance."""
+    model = DeepLinear([normal(4, 5, seed=2), normal(3, 4, seed=1)])
+    data, value = Sample(normal(9, 5, seed=3), normal(9, 3, seed=4)), torch.tensor(1e6).double()
+    spectrum = torch.tensor([2.0, 1.0, 1e-3], dtype=torch.float64)
+    least = (1 + noise) * float((rounding._moved(model, data, spectrum) / spectrum)[-1])
+    own = 64 * noise * 9 * 5 * rounding.EPS * float(rounding._reach(model, data)) ** 2
+    found = float(rounding.deep_rounding(model, data, spectrum, value, noise))
+    last = rounding._last(model, spectrum)
+    assert found == pytest.approx((least * (2 + least) + last) * 1e6 + own, rel=1e-12)
+    assert least > last

@@ -150,6 +150,13 @@ def test_weak_joint_equalization_always_exists(width, seed):
     close(products, products.mean().expand(width), relative=1e-10)
 
 
+def test_long_columns_are_jointly_equalized_as_short_ones():
+    U, V = normal(200, 6, seed=1), normal(300, 6, seed=2)
+    rotation = joint_equalizer(U, V)
+    products = (U @ rotation).norm(dim=0) * (V @ rotation).norm(dim=0)
+    close(products, products.mean().expand(6), relative=1e-10)
+
+
 def test_weak_is_not_strong():
     U, V = torch.eye(2).double(), torch.diag(torch.tensor([1.0, 0.0]).double())
     rotation = joint_equalizer(U, V)
@@ -306,3 +313,20 @@ def test_factors_whose_squares_overflow_or_vanish_are_equalized(large, small):
     close(rotation.mT @ rotation, torch.eye(4).double(), 1e-12)
     products = (U @ rotation).norm(dim=0) * (V @ rotation).norm(dim=0)
     close(products, products.mean().expand(4), 1e-10)
+
+
+def test_what_units_do_not_reach_on_silent_inputs_is_refused():
+    """One input without energy, on which a map of rank one beside leaves its range."""
+    energies = torch.tensor([4.0, 1.0, 0.0], dtype=torch.float64)
+    data = Moments(torch.diag(energies), normal(3, 3) * (energies > 0), 90 * torch.eye(3).double())
+    U, V = torch.outer(normal(3), normal(4)), normal(3, 4)
+    level = equalize(TwoLayerLinear(U, V), data, Bernoulli(0.4, 4))
+    close(level.matrix(), U @ V.mT, 1e-12)
+    U[:, 3], V[:, 3] = normal(3, seed=1), torch.tensor([0.0, 0.0, 1.5])
+    with pytest.raises(NoClosedForm, match="an infimum that no network attains"):
+        equalize(TwoLayerLinear(U, V), data, Bernoulli(0.4, 4))
+
+
+def test_balanced_networks_keep_their_precision():
+    model = TwoLayerLinear(normal(3, 4).float(), normal(4, 4, seed=1).float())
+    assert balance(model, Moments.of_map(normal(3, 4).float())).dtype == torch.float32

@@ -27,8 +27,9 @@ import droptics
 from droptics.cli.reproduce import reproduce_command
 from droptics.evidence import provenance
 from droptics.evidence.claims import compare
-from droptics.evidence.engines import Dask, Engine, Local, Processes, engine
+from droptics.evidence.engines import Dask, Engine, Local, Processes, Task, _attempt, engine
 from droptics.evidence.figures import SCALES, Expectation, reproduce
+from droptics.evidence.figures import manifest as manifest_of
 from droptics.evidence.rows import plain_value
 from droptics.evidence.standing import span, standing_page, standings
 from droptics.papers import PAPERS, figures, missing
@@ -56,7 +57,10 @@ def test_a_figure_leaves_table_picture_and_manifest(tmp_path):
     assert outcomes == ["reproduced", "not reproduced, as recorded"]
     assert artifact.outcome == "reproduced in part"
     assert artifact.agrees
-    assert artifact.computed == toys.CELLS
+    assert artifact.computed == manifest["cells"] == toys.CELLS
+    left = replace(artifact, computed=1, resumed=toys.CELLS - 1, figure=replace(artifact.figure, departures=("half",)))
+    assert [manifest_of(replace(left, scale=scale))["departures"] for scale in SCALES] == [[], ["half"]]
+    assert manifest_of(left)["cells"] == toys.CELLS
 
 
 def test_a_second_run_computes_nothing_and_changes_nothing(tmp_path):
@@ -186,6 +190,25 @@ def test_two_dask_workers_give_the_same_tables_place_gpu_cells_and_retry_once(tm
     assert len(bad.rows) == toys.CELLS - 1
 
 
+def test_rows_lost_with_a_worker_are_no_death_of_their_own_cell():
+    """A cell whose process died once has ended since; the scheduler asks again where another took its rows along."""
+    distributed = pytest.importorskip("distributed")
+    task = Task("2", toys.named_cell, {"number": 2})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with (
+            distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
+            distributed.Client(cluster, set_as_default=False) as client,
+        ):
+            died = distributed.Queue("name", client=client)  # what an attempt leaves whose process dies
+            died.put(1)
+            ended = [client.submit(_attempt, task, "name", pure=False).result() for _ in range(3)]
+            died.put(1)
+            lost = client.submit(_attempt, task, "name", pure=False).result()
+    assert [done.error for done in ended] == [""] * 3
+    assert lost.error == "its worker process died twice"
+
+
 def test_a_cluster_without_a_gpu_skips_gpu_cells(tmp_path):
     distributed = pytest.importorskip("distributed")
     with warnings.catch_warnings():
@@ -263,6 +286,7 @@ def test_what_is_there_is_compared_and_what_is_missing_is_named(tmp_path):
     last = figure.cells("smoke")[-1].name
     assert artifact.missing == (last,)
     assert not artifact.skipped
+    assert (artifact.computed, artifact.resumed) == (toys.CELLS - 1, 0)
     assert artifact.picture.exists()
     assert len(artifact.rows) == toys.CELLS - 1
     manifest = json.loads(artifact.manifest.read_text())

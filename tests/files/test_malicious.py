@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from droptics.files.graphs import _expression
+from droptics.files.modules import _check_script, _payloads
 
 SCRIPT = Path(__file__).parents[1] / "support" / "malicious.py"
 HARMLESS = {  # read, since the part that would run is never looked at
@@ -49,6 +50,39 @@ def test_malicious_files(opened):
         assert found["total"] < 2**20, "below 1 GB with Python, torch and all that made the files"
 
 
+@pytest.mark.parametrize("text", ["f(1)", "s0.real", "[1]", "s0 + 1", "Pow.x(1)", "Integer(s0 if 1 else 2)"])
+def test_shapes_are_nothing_but_listed_calls(text):
+    with pytest.raises(ValueError, match="it has the shape expression"):
+        _expression(text, "it")
+
+
+@pytest.mark.parametrize(
+    ("call", "fine"),
+    [
+        ("torch.relu", True),
+        ("ops.aten.relu", True),
+        ("torch.from_file", False),
+        ("torch.no_such_operator", False),
+        ("ops.aten.from_file", False),
+        ("ops.mine.run", False),
+    ],
+)
+def test_scripts_call_operators_on_tensors_alone(call, fine):
+    code = f"def forward(self, x):\n  return {call}(x)\n".encode()
+    if fine:
+        _check_script(code, "it")
+    else:
+        with pytest.raises(ValueError, match=r"it calls .* is not an operator on tensors"):
+            _check_script(code, "it")
+
+
+@pytest.mark.parametrize("file", [3, None, "elsewhere/weight_0", "weights/weight_x", "weights/weight_", "0"])
+def test_tensors_of_a_program_lie_in_its_own_members(file, tmp_path):
+    table = {"config": {"w": {"use_pickle": False, "path_name": file, "tensor_meta": {}}}}
+    with pytest.raises(ValueError, match=r"tensor 'w' lies in .*; it is refused"):
+        _payloads(table, "weights/weight_", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("power", "fine"),
     [("Integer(3)", True), ("Integer(-1)", True), ("Integer(9)", False), ("Symbol('s1')", False), ("2.5", False)],
@@ -61,3 +95,16 @@ def test_shapes_are_raised_to_small_whole_powers_only(power, fine):
     else:
         with pytest.raises(ValueError, match="it has the shape expression"):
             _expression(text, "it")
+
+
+@pytest.mark.parametrize("names", [("large", "small"), ("small", "large")])
+def test_a_member_is_as_long_as_the_longest_of_its_tensors_needs(names, tmp_path):
+    ones = {"strides": [{"as_int": 1}], "storage_offset": {"as_int": 0}, "device": {"type": "cpu"}, "dtype": 7}
+    sizes = {"large": 9, "small": 2}
+    table = {
+        name: {"use_pickle": False, "path_name": "w_0", "tensor_meta": ones | {"sizes": [{"as_int": sizes[name]}]}}
+        for name in names
+    }
+    width = _payloads({"config": {"small": table["small"]}}, "w_", tmp_path)[1]["w_0"] // 2
+    assert width in (4, 8)
+    assert _payloads({"config": table}, "w_", tmp_path)[1] == {"w_0": 9 * width}

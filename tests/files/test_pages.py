@@ -1,5 +1,6 @@
 """Parquet pages that lie are refused before anything is unpacked; honest ones, written the same way, are read."""
 
+import io
 import tracemalloc
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from parquet_files import BYTE_ARRAY, GZIP, dictionary_pages, page, plain_page, prefixed_page, write_parquet
 
 from droptics.datasets import read_chunks
+from droptics.files import pages
 
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is optional")
 HUGE = 2**31 - 1
@@ -88,6 +90,30 @@ def test_lies_are_refused_before_pages_are_read(tmp_path, monkeypatch, name):
     monkeypatch.setattr(parquet.ParquetFile, "iter_batches", lambda *_, **__: pytest.fail("pages were read"))
     with pytest.raises(ValueError, match=r"r\.parquet"):
         users(path)
+
+
+def test_a_page_of_no_bytes_lies_in_its_column_and_one_of_fewer_does_not(tmp_path):
+    headers = pages._Headers(io.BytesIO(b"1234"), tmp_path, 4)
+    headers.skip(0)
+    headers.skip(4)
+    for size in (1, -1):
+        with pytest.raises(ValueError, match="reaches out of its column"):
+            headers.inside(size)
+
+
+@pytest.mark.parametrize(
+    ("counts", "fine"),
+    [((5, 4, 6), True), ((0, 4, 6), False), ((5, -1, 6), False), ((5, 4, -1), False), ((5, 5, 6), False)],
+)
+def test_a_page_has_values_and_levels_of_no_more_than_its_bytes(tmp_path, counts, fine):
+    values, first, second = counts
+    page = {1: pages.DATA_2, 2: 10, 8: {1: values, 4: 0, 5: first, 6: second}}
+    headers = pages._Headers(io.BytesIO(), tmp_path, 0)
+    if fine:
+        assert pages._values(page, headers, "INT64") == values
+    else:
+        with pytest.raises(ValueError, match=f"a page of {values} values with levels"):
+            pages._values(page, headers, "INT64")
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl", "json"])

@@ -56,6 +56,7 @@ def test_the_second_launch_is_by_addresses_and_in_the_order_of_the_signature() -
         ((torch.zeros(8), 1, 0.5), {}, {}),
         ((torch.zeros(8), 32, 0.5), {}, {}),
         ((torch.zeros(8), 2**31 + 3, 0.5), {}, {}),
+        ((torch.zeros(8), -(2**31) - 3, 0.5), {}, {}),
         ((torch.zeros(8), 3, 2), {}, {}),
         ((torch.zeros(8), 3, 0.5), {"ONE": 3}, {}),
         ((torch.zeros(8), 3, 0.5), {}, {"num_warps": 8}),
@@ -70,6 +71,23 @@ def test_other_kinds_are_compiled_for_themselves(
     launch(kernel, 7, (first, *arguments), usual | constants, warps | options)
     assert kernel.compiled == 2
     assert not kernel.launched
+
+
+@pytest.mark.parametrize(("one", "other"), [(3, 2**31 - 1), (-3, 1 - 2**31), (32, -(2**31))])
+def test_whole_numbers_of_one_kind_share_what_was_compiled(one: int, other: int) -> None:
+    kernel, a = Kernel(), torch.zeros(8)
+    for number in (one, other):
+        launch(kernel, 7, (a, number, 0.5), {"ONE": 1, "TWO": 2}, {})
+    assert kernel.compiled == 1
+    assert kernel.launched == [(7, 1, 1, a.data_ptr(), other, 0.5, 1, 2)]
+
+
+def test_the_first_compiler_that_takes_constants_is_known_by_two_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", SimpleNamespace(__version__="3.3.1+a"))  # type: ignore[arg-type]
+    kernel, a = Kernel(), torch.zeros(8)
+    for _ in range(2):
+        launch(kernel, 7, (a, 3, 0.5), {"ONE": 1, "TWO": 2}, {})
+    assert kernel.compiled == 1
 
 
 def test_old_compilers_and_interpreters_take_their_own_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -332,6 +332,29 @@ def test_rotations_of_wide_data_are_not_counted() -> None:
     assert symmetry_dimension(small, Moments.of_map(torch.eye(3, dtype=torch.float64))) == width + 3
 
 
+@pytest.mark.parametrize(
+    ("values", "turns"), [((3.0, 2.0, 1.0), 0), ((2.0, 2.0, 1.0), 1), ((2.0, 2.0, 2.0), 3), ((2.0, 0.0, 0.0), 2)]
+)
+def test_rotations_are_those_that_turn_inside_equal_singular_values(values, turns):
+    """A group of m equal values turns in m (m - 1) / 2 planes; where they are 0, inputs and outputs turn apart."""
+    left, right = (torch.linalg.qr(normal(3, 3, seed=seed)).Q for seed in (1, 2))
+    data = Moments.of_map((left * torch.tensor(values).double()) @ right.mT)
+    model = TwoLayerLinear(normal(3, 4, seed=3), normal(3, 4, seed=4))
+    assert symmetry_dimension(model, data) == 4 + turns
+
+
+@pytest.mark.parametrize("size", [0.25, 2.0])
+def test_a_point_is_critical_where_its_slope_is_small_beside_curvature_and_weights(size):
+    """(1 - u^2)^2 + r u^4: its slope against tolerance times curvature times u, or tolerance where u is below."""
+    strength = 1.0
+    slope = abs(4 * size * (size**2 * (1 + strength) - 1))
+    share = slope / abs(12 * size**2 * (1 + strength) - 4)
+    model, data = Autoencoder(torch.full((1, 1), size).double()), Moments.of_map(torch.eye(1).double())
+    for factor, critical in ((0.999, False), (1.001, True)):
+        tolerance = factor * min(share / size, share**0.5)
+        assert (landscapes.inspect(model, data, Bernoulli(0.5, 1), tolerance).kind != "not critical") == critical
+
+
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_tied_networks_turn_as_far_as_the_symmetric_part_of_the_map_lets_them(symmetric):
     """x^T U U^T y sees that part alone: with 2 I + skew all turns keep the criterion, with diag(2, 2, 1) one plane."""
@@ -413,3 +436,19 @@ def test_where_all_inputs_are_zero_every_rotation_of_the_outputs_is_a_symmetry(t
     expected = np.linalg.matrix_rank(np.stack([direction.ravel() for direction in directions]))
     assert expected == (3 if tied else 5)
     assert symmetry_dimension(model, data) == expected
+
+
+def test_rows_of_a_portrait_are_the_second_weight() -> None:
+    """values[i, j] is the criterion at u = (axis[j], axis[i]), by hand under unequal rates."""
+    data, odds = Moments.of_map(torch.full((1, 1), 1.5, dtype=torch.float64)), (1 / 9, 1.0)
+    view = landscapes.portrait(data, Bernoulli(torch.tensor([0.1, 0.5], dtype=torch.float64), 2), resolution=4, steps=1)
+    for i, second in enumerate(view.axis.tolist()):
+        for j, first in enumerate(view.axis.tolist()):
+            wanted = (1.5 - first**2 - second**2) ** 2 + odds[0] * first**4 + odds[1] * second**4
+            close(view.values[i, j], torch.tensor(wanted, dtype=torch.float64), 1e-13)
+
+
+def test_outputs_that_see_few_inputs_turn() -> None:
+    """Rotations of five outputs that keep one move two columns: frames in four dimensions, of dimension five."""
+    data = Moments(torch.eye(1).double(), normal(5, 1), 90 * torch.eye(5).double())
+    assert symmetry_dimension(TwoLayerLinear(normal(5, 2, seed=1), normal(1, 2, seed=2)), data) == 5 + 2

@@ -219,6 +219,13 @@ def test_diagonals_are_those_of_the_characteristic_matrix(size):
             assert lag <= law.reach or not float(expected.abs().max()) > 1e-12, name
 
 
+@pytest.mark.parametrize(("size", "block"), [(1, 1), (5, 1), (5, 3), (5, 5), (4, 9)])
+def test_units_of_sliding_blocks_are_correlated_as_far_as_a_block_reaches(size, block):
+    law = SlidingBlock(0.2, size, block)
+    correlated = [lag for lag in range(size) if float(torch.diagonal(law.characteristic, lag).max()) > 1e-6]
+    assert law.reach == correlated[-1]
+
+
 LARGE = [
     Bernoulli(0.5, 100_000),
     Block(0.5, 100_000, 10),

@@ -474,3 +474,9 @@ class TestOptimum:
         masks = masks_of((0.3, 0.5), (3, 2))
         best = optimum(DeepLinear, sample().to("cuda"), masks)
         close(best.objective, optimum(DeepLinear, sample(), masks).objective, 1e-12)
+
+
+def test_an_allocation_near_a_jump_is_not_its_own_bound():
+    told = best_allocation(np.ones(2), np.array([1.0, 8.0]))
+    assert told.bound == gain_bound(np.ones(2), np.array([1.0, 8.0]), told.shares)
+    assert told.bound > 1.01 * told.gain

@@ -241,3 +241,11 @@ def test_moments_with_a_repeated_input_say_so_where_nobody_knows_it(dtype):
     assert "rounding of the data" in found.reason
     assert found.reason in repr(found)
     assert repr(optimum(TwoLayerLinear, sample, Bernoulli(0.5, 3))).endswith("certified)")
+
+
+def test_an_optimum_that_is_not_certified_prints_its_bound():
+    found = optimum(TwoLayerLinear, Moments.of_map(normal(3, 4)), Bernoulli(0.3, 3))
+    assert repr(found).endswith(f"objective {found.objective:.6g}, certified)")
+    bound = found.objective / 2
+    said = f"objective {found.objective:.6g}, not certified, bound {bound:.6g}: the bound is not attained"
+    assert said in repr(replace(found, bound=bound))

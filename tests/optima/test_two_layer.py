@@ -346,6 +346,9 @@ def test_optimal_factors_of_tied_networks_and_refusals():
         optimal_factors(found, rotation, torch.tensor([1.0, 2.0, 1.0]))
     with pytest.raises(ValueError, match="orthogonal"):
         optimal_factors(found, 2 * rotation)
+    for columns in (torch.linalg.qr(normal(5, 3)).Q, torch.linalg.qr(normal(5, 3)).Q.mT):
+        with pytest.raises(ValueError, match="per hidden unit"):
+            optimal_factors(found, columns)
     with pytest.raises(ValueError, match="zeros"):
         optimal_factors(found, rotation, torch.tensor([1.0, 0.0, 1.0]))
     unequal = optimum(TwoLayerLinear, data, Bernoulli(torch.tensor([0.1, 0.5]).double(), 2))

@@ -327,6 +327,14 @@ def test_second_order_beside_a_penalty_of_zero():
     assert "%" not in found.method
 
 
+def test_sub_penalties_of_a_batch_are_those_of_its_members():
+    for name, model, data, masks in deep_pairs():
+        both = DeepLinear([torch.stack([weight, 2 * weight]) for weight in model.weights], model.mask_inputs)
+        terms = sub_penalties(model, data, masks)
+        wanted = torch.stack([terms, 4 ** len(model.weights) * terms])
+        torch.testing.assert_close(sub_penalties(both, data, masks), wanted, rtol=1e-12, atol=0, msg=name)
+
+
 def test_sub_penalties_of_correlated_laws_sum_to_the_penalty():
     for name, model, data, masks in deep_pairs():
         if name.startswith("deep-correlated"):

@@ -11,12 +11,13 @@ import torch
 from cases import normal
 from scipy.stats import binom
 
+from droptics.attacks.losses import Margin
 from droptics.data import Sample
 from droptics.losses import CrossEntropy, Loss, Squared
 from droptics.masks import Bernoulli, Discrete, Gaussian, MaskLaw, Product
 from droptics.models import DeepLinear, Model, ReLUNet, TwoLayerLinear
 from droptics.penalties import Enumerate, MonteCarlo, penalty
-from droptics.penalties.intervals import Question, guaranteed
+from droptics.penalties.intervals import Question, guaranteed, rare_outcomes, unbounded
 
 SAMPLE = Sample(normal(6, 4), normal(6, 2, seed=1))
 LABELS = Sample(SAMPLE.inputs, SAMPLE.targets.argmax(1))
@@ -168,6 +169,12 @@ def test_the_guarantee_is_that_of_the_weights_that_were_asked_about() -> None:
     assert float(first.guaranteed[0]) + 1 == pytest.approx(float(moved.guaranteed[0]), rel=1e-14)
 
 
+def test_a_variance_takes_four_samples() -> None:
+    assert MonteCarlo(4).samples == 4
+    with pytest.raises(ValueError, match="samples must be at least 4 to estimate a variance, got 3"):
+        MonteCarlo(3)
+
+
 RATES = (1e-9, 1e-3, 0.02, 0.06, 0.2, 0.5, 0.9, 0.98, 1 - 1e-6)
 
 
@@ -201,3 +208,19 @@ def test_intervals_cover_at_every_rate(rate: float) -> None:
         assert ordinary >= 0.9 * count
     if min(rate, 1 - rate) * 200 < 10:
         assert ordinary == 0
+
+
+def test_signals_that_pass_all_masks_too_rarely_are_told():
+    """Two layers of three units: ten draws are asked for in which something passes, each layer at most at one."""
+    model, law = DeepLinear([normal(3, 4), normal(3, 3), normal(2, 3)]), by_layer(0.99, 3, 3)
+    passing = (3 * 0.01) ** 2
+    for factor, told in ((0.999, True), (1.001, False)):
+        assert (rare_outcomes(model, law, round(factor * 10 / passing), 1.0) is not None) == told
+
+
+@pytest.mark.parametrize(("loss", "least"), [(Squared(), -2.5), (CrossEntropy(), -2.5), (Margin(), -math.inf)])
+def test_without_a_bound_a_penalty_is_no_less_than_minus_the_loss_of_the_mean(loss, least):
+    model, law = TwoLayerLinear(normal(2, 3), normal(4, 3)), Gaussian(0.5, 3)
+    question = Question(model, SAMPLE, law, MonteCarlo(10), loss, torch.tensor(2.5).double())
+    low, high = unbounded(question, np.zeros(2))
+    assert (low.tolist(), high.tolist()) == ([least] * 2, [math.inf] * 2)

@@ -248,3 +248,12 @@ def test_directions_of_rates_of_every_size():
     )
     rows, sizes = law.directions, law.characteristic.diagonal().sqrt()
     close((rows.mT @ rows) / sizes / sizes[:, None], law.characteristic / sizes / sizes[:, None], 1e-14)
+
+
+def test_frozen_weights_belong_to_the_site() -> None:
+    module, data = body(), labeled()
+    model, law = Site.of(module, "4", data.inputs), Bernoulli(0.3, 5)
+    free = penalty(model, data, law, UNCHECKED, CrossEntropy()).value
+    module.requires_grad_(False)
+    assert list(map(id, model.tensors)) == list(map(id, module.parameters()))
+    close(penalty(model, data, law, UNCHECKED, CrossEntropy()).value, free.detach(), 1e-14)

@@ -338,6 +338,8 @@ def test_a_threshold_makes_interactions():
     model = DropoutAutoencoder(0.4, 1.5, threshold=4, **OPTIONS).fit((users, items, stars))
     same = DropoutAutoencoder(0.4, 1.5, **OPTIONS).fit((users[liked], items[liked], stars[liked]))
     assert np.array_equal(model.weights(), same.weights())
+    centered = DropoutAutoencoder(0.4, 1.5, threshold=0, **OPTIONS).fit((users, items, stars - 4))
+    assert np.array_equal(centered.weights(), same.weights())
     pairs = np.column_stack([users, items])
     assert np.array_equal(
         DropoutAutoencoder(0.4, 1.5, threshold=4, **OPTIONS).fit(pairs, stars).weights(), same.weights()
@@ -371,6 +373,7 @@ def test_a_device_factorizes_as_the_machine_does(device, dtype):
     assert np.abs(here.weights() - there.weights()).max() < bound
     for one in (here, there):  # G is still there
         one.partial_fit(([77, 77], [0, 100], [1.0, 1.0]))
+        assert one._precision.array.dtype == np.dtype(dtype)
     assert np.abs(here.weights() - there.weights()).max() < bound
     with pytest.raises(ArithmeticError, match="singular"):
         DropoutAutoencoder(0.0, 0.0, dtype=dtype, device=device).fit_gram(np.ones((3, 3)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from droptics.datasets import planted_ratings
-from droptics.recommenders import DropoutCompletion
+from droptics.recommenders import DropoutCompletion, checkpoints
 
 OPTIONS = {"cg_steps": None, "dtype": "float64", "tolerance": 0.0}
 
@@ -46,3 +46,12 @@ def test_other_files_are_refused(ratings, tmp_path):
         DropoutCompletion(4, 0.5, checkpoint=path, **OPTIONS).fit(ratings)
     with pytest.raises(ValueError, match="no checkpoint"):
         DropoutCompletion(4, solver="sgd", checkpoint=tmp_path / "new").fit(ratings)
+
+
+def test_factors_follow_their_ids(tmp_path):
+    """Whatever the order of the items in the file."""
+    path, factors = tmp_path / "items.safetensors", np.arange(6.0).reshape(3, 2)
+    checkpoints.keep(path, np.array(["c", "a", "b"]), (2, 1.0), factors)
+    into = np.zeros((3, 2))
+    checkpoints.resume(path, np.array(["a", "b", "c"]), (2, 1.0), into)
+    assert np.array_equal(into, factors[[1, 2, 0]])

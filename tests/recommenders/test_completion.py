@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -269,8 +271,13 @@ def test_sgd_descends_to_the_neighborhood_of_als():
     table = rows, columns, (rng.standard_normal((40, 2)) @ rng.standard_normal((2, 30)))[rows, columns]
     options = {"width": 4, "drop": 0.3, "biases": False, "dtype": "float64"}
     als = DropoutCompletion(**options, penalty="empirical", sweeps=60, cg_steps=None).fit(table)
+    begin = time.perf_counter()
     sgd = DropoutCompletion(**options, solver="sgd", sweeps=60, step_size=2.0, batch=100).fit(table)
+    elapsed = time.perf_counter() - begin
     first = sgd.history_[0].objective
+    seconds = [sweep.seconds for sweep in sgd.history_]
+    assert 0 < seconds[0] <= seconds[-1] <= elapsed
+    assert seconds == sorted(seconds)
     assert als.objective_ < sgd.objective_ < als.objective_ + 0.1 * (first - als.objective_)
     masks = Bernoulli(0.3, 4)
     assert sgd.objective_ == pytest.approx(float(criterion(sgd.factorization(), sgd.entries(), masks)), rel=1e-9)

@@ -17,6 +17,7 @@ from droptics.recommenders import (
     hold_out_users,
     ranking,
 )
+from droptics.recommenders.all_cells import solve_all_cells
 
 EXACT = {"dtype": "float64", "cg_steps": None}
 
@@ -185,3 +186,15 @@ def test_rankers_add_up(planted):
     for bad in ([], [3], [DropoutAutoencoder(), ImplicitDropoutCompletion(threshold=4)]):
         with pytest.raises(ValueError, match="members"):
             StackedRanker(bad).fit(planted)
+
+
+def test_as_many_steps_as_columns_solve_a_row():
+    """Conjugate gradients end after one step for every unknown; twice as many leave rounding alone."""
+    rng = np.random.default_rng(3)
+    fixed, values, expected = rng.standard_normal((7, 4)), 1 + rng.random(7), 0.1 + rng.random((2, 4))
+    starts, columns = np.array([0, 4, 4, 7]), np.array([0, 2, 3, 6, 1, 4, 5], np.int32)
+    exact, stepwise = np.zeros((3, 4)), np.zeros((3, 4))
+    for found, steps in ((exact, 0), (stepwise, 8)):
+        solve_all_cells(starts, columns, values, fixed, 0.3 * fixed.T @ fixed, 0.2, expected, found, steps)
+    # systems of condition below a thousand
+    assert np.abs(exact - stepwise).max() <= 1e3 * 2.0**-52 * np.abs(exact).max()

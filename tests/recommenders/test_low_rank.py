@@ -78,3 +78,10 @@ def test_use(interactions, tmp_path):
         DropoutAutoencoder(0.4, 3.0, rank=3).fit_gram(np.eye(3))
     with pytest.raises(ArithmeticError, match="ridge above zero"):
         DropoutAutoencoder(0.0, 0.0, rank=3).fit((users, items, np.ones(len(users))))
+
+
+def test_the_diagonal_is_that_of_the_gram_matrix_of_any_numbers():
+    x = np.random.default_rng(0).standard_normal((7, 4)) * [1.0, 3.0, 0.2, -2.0]
+    held = sparse.csr_matrix(x)
+    low = LowRank(Compressed(held.indptr.astype(np.int64), held.indices, held.data), 4, 4, np.float64)
+    assert np.allclose(low.diagonal, (x.T @ x).diagonal(), rtol=1e-15 * len(x))

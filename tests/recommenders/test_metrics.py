@@ -128,8 +128,9 @@ def test_a_ranker_is_judged_on_held_out_users():
         table[np.searchsorted(ids, part.users), model._items(part.items)] = 1
     expected = ranking(rows[0] @ model.weights(), rows[0], rows[1], (5, 10))
     assert found.ndcg[10].value == pytest.approx(expected.ndcg[10].value, rel=1e-12)
-    with pytest.warns(UnknownIds, match="1 of 2 interactions"):
-        model.evaluate((["a", "a"], [model.item_ids_[0], 9999], [1, 1]), (["a"], [model.item_ids_[1]], [1]))
+    known = ["a"] * 3, [model.item_ids_[0], model.item_ids_[2], 9999], [1] * 3
+    with pytest.warns(UnknownIds, match="1 of 3 interactions"):
+        model.evaluate(known, (["a"], [model.item_ids_[1]], [1]))
     quiet = model.evaluate(
         (["a", "a"], [model.item_ids_[0], 9999], [1, 1]), (["a"], [model.item_ids_[1]], [1]), unknown="ignore"
     )

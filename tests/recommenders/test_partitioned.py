@@ -93,10 +93,12 @@ def test_ratings_that_are_here_are_sent_once(client, ratings):
     same(warm.fit(ratings), more.fit(ratings))
 
 
-def test_pairs_that_repeat_are_averaged(client, ratings, tmp_path):
+@pytest.mark.parametrize("unit", [1.0, 4096.0])
+def test_pairs_that_repeat_are_averaged(client, ratings, tmp_path, unit):
+    """Ratings of many thousands are fitted in another unit."""
     again = np.arange(0, len(ratings), 7)
     order = np.concatenate([np.arange(len(ratings)), again])
-    values = np.concatenate([ratings.values, 5.0 - ratings.values[again]])
+    values = unit * np.concatenate([ratings.values, 5.0 - ratings.values[again]])
     folder = write(tmp_path / "ratings", Ratings(ratings.users[order], ratings.items[order], values))
     with pytest.warns(DuplicateRatings):
         here = DropoutCompletion(4, 0.5, **OPTIONS).fit(folder)

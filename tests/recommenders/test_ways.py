@@ -122,6 +122,13 @@ def by_kernels(data, users, items, strengths, steps):
     return by(engine)(data, users, items, strengths, steps)
 
 
+def test_columns_without_ratings_become_zero():
+    """Wherever they began."""
+    passed = np.zeros((2, 3)), np.ones((2, 3)), 1.0
+    state = _descent(passed, np.ones((2, 3)), np.array([0, 3]), np.full((3, 3), 0.5))
+    assert np.array_equal(state.x, [[0, 0, 0], [1, 1, 1]])
+
+
 WAYS = {
     "one thread": by(Threads(1)),
     "two threads": by(Threads(2)),

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from droptics.masks import Bernoulli, Discrete
+from droptics.errors import NoClosedForm
+from droptics.masks import Bernoulli, Block, Discrete
 from droptics.spectra import action
 from droptics.spectra.any_law import AnyLaw, mixed
 
@@ -41,3 +42,14 @@ def test_the_best_mixture_need_not_move_the_values_most():
     assert least(acting.shrink(values)) == max(map(least, every))
     farthest = max(every, key=lambda pair: least((pair[0], 0.0)))
     assert farthest is not max(every, key=least)
+
+
+def test_blocks_have_a_closed_form_where_their_rates_are_one_number():
+    """A tensor of equal rates is a rate; the penalty of unequal ones is not made up from their harmonic mean."""
+    spectrum = torch.tensor([3.0, 1.0]).double()
+    known = action(Block(0.3, 8, 2)).value(spectrum)
+    assert torch.allclose(
+        action(Block(torch.full((4,), 0.3, dtype=torch.float64), 8, 2)).value(spectrum), known, rtol=1e-14, atol=0
+    )
+    with pytest.raises(NoClosedForm, match="unequal rates"):
+        action(Block(torch.tensor([0.3, 0.3, 0.3, 0.5]).double(), 8, 2)).value(spectrum)

@@ -13,6 +13,7 @@ from droptics.masks import Bernoulli
 from droptics.models import TwoLayerLinear
 from droptics.optima import optimum
 from droptics.spectra.coordinates import _qr_slack, frame, whiten
+from droptics.spectra.roots import Root
 
 TALL = Sample(normal(60, 5), normal(60, 3, seed=1))
 DATA = {
@@ -113,3 +114,18 @@ def test_slack_holds_what_a_design_is_off_by():
     energy = sum(Fraction(float(value)) ** 2 for value in values) / 20
     error = float(abs(Fraction(white.constant) + Fraction(float(white.target.square().sum())) - energy))
     assert 1e-14 * float(energy) < error <= white.slack
+
+
+def test_features_without_energy_have_no_inverse():
+    """The inverse is the pseudo-inverse of the root, whatever is multiplied by it."""
+    root = Root.diagonal(torch.tensor([4.0, 0.0, 0.25]).double())
+    assert torch.equal(torch.diag(root.inverse), torch.linalg.pinv(torch.diag(root.matrix)))
+
+
+@pytest.mark.parametrize("made", [frame, whiten])
+@pytest.mark.parametrize(
+    "data", [Sample(normal(6, 3), torch.arange(6) % 2), Sample(normal(6, 3, 2), normal(6, 1))], ids=["labels", "images"]
+)
+def test_what_no_linear_network_maps_is_refused(made, data):
+    with pytest.raises(ValueError, match="input vectors and floating-point targets for a linear network"):
+        made(data)

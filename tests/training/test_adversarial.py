@@ -15,6 +15,7 @@ from droptics.data import Sample
 from droptics.losses import CrossEntropy, Logistic
 from droptics.masks import Bernoulli
 from droptics.models import DeepLinear, ReLUNet
+from droptics.penalties import risk
 from droptics.training import (
     Adversarial,
     CatastrophicOverfitting,
@@ -110,6 +111,11 @@ def test_free_training_is_algorithm_1_with_what_batches_hand_on(batch_size, box)
         assert not torch.equal(seen[0].inputs, seen[1].inputs)
     expected = algorithm1(weight, batches, 0.4, 0.5, box)
     torch.testing.assert_close(run.model.weights[0], expected, rtol=1e-12, atol=1e-14)
+    start = DeepLinear([weight, torch.ones(1, 1).double()])
+    first = Sample(*batches[0])
+    options |= {"steps": 1, "record": Recording(("risk",), at=(0, 1))}
+    told = train(start, data, objective, **options).history["loss"][-1]
+    torch.testing.assert_close(told.double().cpu(), risk(start, first, Logistic()).double(), rtol=1e-12, atol=0)
 
 
 def test_killed_free_training_resumes_with_what_the_last_batch_handed_on(tmp_path, monkeypatch):

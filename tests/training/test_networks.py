@@ -29,7 +29,7 @@ from droptics.training import (
     train,
     train_lazy,
 )
-from droptics.training.networks import Residual
+from droptics.training.networks import Residual, initialize
 from droptics.training.objectives import StepData
 from droptics.training.trainees import head_penalty, trainee_rule
 
@@ -189,6 +189,16 @@ def test_a_residual_block_adds_its_shortcut_before_the_last_rectifier(before, af
     torch.testing.assert_close(block(value), (short + added).clamp_min(0), rtol=1e-4, atol=1e-5)
 
 
+def test_a_lazy_start_is_that_of_its_seed():
+    starts = []
+    for seed in (2, 2, 3):
+        torch.rand(7)
+        starts.append(lazy_start(4, 60, seed=seed))
+    for one, other, third in zip(*(start.weights for start in starts), strict=True):
+        assert torch.equal(one, other)
+        assert not torch.equal(one, third)
+
+
 def test_lazy_training_is_the_printed_algorithm():
     """One example, so that every step sees the same data; masks are read from the kept iterates."""
     width, steps, drop, radius = 12, 25, 0.4, 3.0
@@ -320,3 +330,12 @@ def test_a_network_of_eight_layers_by_default():
     module = ResNet()
     deep = [layer for layer in module.modules() if isinstance(layer, nn.Conv2d) and layer.kernel_size == (3, 3)]
     assert (len(module.stages), len(deep) + 1) == (3, 8)
+
+
+@pytest.mark.parametrize(("layer", "share"), [(nn.Linear(400, 300), 1.0), (nn.Conv2d(40, 30, 5), 2.0)])
+def test_weights_are_drawn_with_a_variance_of_one_or_two_over_the_fan_in(layer, share):
+    initialize(layer, 0)
+    weight = layer.weight.detach()
+    # the mean of n squares of normal numbers is off by five standard deviations, sqrt(2 / n) each, once in a million
+    assert abs(float(weight.square().mean()) * weight[0].numel() / share - 1) < 5 * (2 / weight.numel()) ** 0.5
+    assert not bool(layer.bias.any())

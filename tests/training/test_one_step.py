@@ -5,11 +5,12 @@ import torch
 from cases import normal, relu_network, skewed_inputs, small_network
 from compare import close
 
-from droptics.data import Sample
+from droptics.data import Moments, Sample
 from droptics.losses import CrossEntropy
-from droptics.masks import Discrete
-from droptics.models import LastLayer, TwoLayerLinear
-from droptics.training import Dropout, masked_step, train
+from droptics.masks import Bernoulli, Discrete
+from droptics.models import Autoencoder, LastLayer, TwoLayerLinear
+from droptics.penalties import criterion
+from droptics.training import Dropout, Penalized, masked_step, train
 
 
 def test_a_two_layer_step_is_the_derivative_written_out():
@@ -66,3 +67,17 @@ def test_refusals():
         masked_step(model, data, "all", 0.1)
     with pytest.raises(ValueError, match="step_size"):
         masked_step(model, data, torch.ones(model.units), float("nan"))
+
+
+@pytest.mark.parametrize("model", [Autoencoder(normal(3, 4)), TwoLayerLinear(normal(3, 4), normal(3, 4, seed=1))])
+def test_penalized_steps_are_descent_of_the_criterion(model):
+    """Models of one matrix and of two, with slopes by automatic differentiation."""
+    data, law = Moments.of_map(normal(3, 3, seed=2)), Bernoulli(0.3, 4)
+    run = train(model, data, Penalized(law), steps=3, step_size=0.01)
+    tensors = model.tensors
+    for _ in range(3):
+        leaves = [tensor.detach().clone().requires_grad_() for tensor in tensors]
+        slopes = torch.autograd.grad(criterion(type(model)(*leaves), data, law).value, leaves)
+        tensors = [leaf.detach() - 0.01 * slope for leaf, slope in zip(leaves, slopes, strict=True)]
+    for ours, theirs in zip(run.model.tensors, tensors, strict=True):
+        close(ours, theirs)

@@ -206,13 +206,22 @@ def test_generators_draw_full_stretches():
 def test_generated_masks_are_those_of_the_law_on_any_number_of_threads(law, scaled, monkeypatch):
     monkeypatch.setattr(threads, "LEAST", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    drawn = Sequential(range(7), CPU).masks((law,) * 7, 0, 50, 2, scaled, torch.float32)
+    numbers = Sequential(range(7), CPU)
+    stretches = [numbers.masks((law,) * 7, first, 25, 2, scaled, torch.float32) for first in (0, 25)]
+    drawn = torch.cat(stretches, 1)
     coins = law.drop.numel()
     for seed, found in enumerate(drawn):
         uniform = torch.from_numpy(np.random.Generator(np.random.SFC64([seed, 1])).random((100, coins)))
         value = 1 / (1 - law.drop) if scaled else torch.ones_like(law.drop)
         alone = torch.where(uniform < law.drop, 0.0, value).repeat_interleave(law.size // coins, -1)
         assert torch.equal(found, alone.float().unflatten(0, (50, 2)))
+
+
+def test_generated_normal_numbers_of_a_run_are_numpys_own():
+    drawn = Sequential([3, 8], CPU).normal(0, 0, 4, (2, 3), torch.zeros(()).double())
+    for seed, found in zip((3, 8), drawn, strict=True):
+        wanted = np.random.Generator(np.random.SFC64([seed, 1])).standard_normal((4, 2, 3))
+        assert torch.equal(found, torch.from_numpy(wanted))
 
 
 def test_generated_normal_numbers_are_the_same_on_any_number_of_threads(monkeypatch):

@@ -7,6 +7,7 @@ import sys
 import time
 from functools import partial
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from systems import posix
 
 from droptics.data import Entries, Measurements, Moments, Sample
-from droptics.losses import Logistic
+from droptics.losses import Logistic, Squared
 from droptics.masks import Bernoulli, Block, Discrete, Gaussian, Product, SlidingBlock
 from droptics.models import (
     Autoencoder,
@@ -42,6 +43,7 @@ from droptics.training import (
 )
 from droptics.training.descents import stacked
 from droptics.training.exact import arrays, deep_gradients, layer_noise
+from droptics.training.guards import Guard
 from droptics.training.objectives import StepData
 from droptics.training.trainees import Trainee
 
@@ -320,6 +322,20 @@ def test_exact_deep_gradients_equal_autograd(depth, mask_inputs):
         torch.testing.assert_close(torch.as_tensor(left), right, rtol=1e-11, atol=1e-11)
 
 
+def test_linear_networks_descend_any_loss_without_masks():
+    """By formula only squared loss; the gradients of others are those of automatic differentiation."""
+    signs = torch.where(randn(7, 1, seed=5) > 0, 1.0, -1.0).double()
+    data, (U, V) = Sample(randn(7, INPUTS, seed=4), signs), (randn(1, WIDTH, seed=7), randn(INPUTS, WIDTH, seed=8))
+    for loss in (Logistic(), Squared()):
+        found = train(TwoLayerLinear(U, V), data, Plain(loss), steps=3, step_size=0.1, seed=0).model
+        wanted = TwoLayerLinear(U, V)
+        for _ in range(3):
+            leaves = [part.clone().requires_grad_() for part in wanted.tensors]
+            slopes = torch.autograd.grad(risk(TwoLayerLinear(*leaves), data, loss), leaves)
+            wanted = TwoLayerLinear(*(part - 0.1 * slope for part, slope in zip(wanted.tensors, slopes, strict=True)))
+        assert_same_model(found, wanted, 1e-14)
+
+
 @pytest.mark.parametrize("name", ["two layers, exact", "deep, exact", "completion, exact", "connections, exact"])
 def test_penalized_step_is_the_mean_dropout_step(name):
     """Summed over all masks, the gradient under a mask is the gradient that Penalized steps along."""
@@ -593,6 +609,21 @@ def test_divergence_is_reported_with_step_and_step_size(engine):
     assert caught.value.step_size == 4.0
 
 
+def test_a_divergence_names_the_size_of_its_own_step():
+    """All three steps are looked at together."""
+    sizes, losses = torch.tensor([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]), torch.ones(3, 2)
+    losses[1, 1], losses[2, 0] = math.inf, math.nan
+    guard, engine = Guard(torch.ones(2), sizes[0], "raise"), SimpleNamespace(sound=lambda: torch.tensor([True, True]))
+    with pytest.raises(Diverged, match=r"step 6 \(run 0, 1\) with gradient step size 0\.4;") as caught:
+        guard.check(engine, losses, sizes, 5, None)
+    assert caught.value.step_size == pytest.approx(0.4, rel=1e-6)
+
+
+@pytest.mark.parametrize(("count", "ends"), [(1, "(run 0)"), (8, "6, 7)"), (9, "6, 7, ...)")])
+def test_eight_diverged_runs_are_named(count, ends):
+    assert ends in str(Diverged(3, 0.1, tuple(range(count))))
+
+
 @pytest.mark.parametrize("engine", ["kernel", "torch"])
 def test_diverged_runs_are_frozen_and_the_others_go_on(engine):
     start, steps = two_layer(RUNS), 300
@@ -725,6 +756,8 @@ def test_checkpoints_of_another_training_are_refused(tmp_path):
         ({"engine": "persistent", "batch_size": 2}, "engine='persistent' covers"),
         ({"frozen": (0, 1)}, "nothing to train"),
         ({"frozen": (5,)}, "frozen must be indices"),
+        ({"frozen": (2,)}, "frozen must be indices"),
+        ({"frozen": (-1,)}, "frozen must be indices"),
         ({"objective": Dropout(Bernoulli(0.5, 9))}, "masks has size 9"),
         ({"objective": Dropout([LAWS["block"], LAWS["block"]])}, "one mask law per run"),
         ({"objective": "dropout"}, "objective must be a droptics Objective"),

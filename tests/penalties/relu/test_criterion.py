@@ -28,6 +28,7 @@ from droptics.penalties import (
     relu_cost,
     relu_criterion,
 )
+from droptics.penalties.relu import criterion as criteria
 from droptics.penalties.relu import moments
 from droptics.penalties.relu.kernels import half_table, split_coins
 
@@ -214,6 +215,23 @@ def test_gradients_of_copies_are_shared() -> None:
     theirs = torch.autograd.grad(criterion(model, data, Bernoulli(0.4, 7), ALL).value, weights)
     for left, right in zip(ours, theirs, strict=True):
         close(left, right, 1e-12)
+
+
+def test_copies_count_without_masks_too() -> None:
+    """What masks add is told apart from the loss without them, where inputs and units of every layer repeat."""
+    base, twice = network((2, 2, 2, 2)), [0, 0, 1]
+    wide = [weight[:, twice] for weight in base.weights]
+    model = ReLUNet([wide[0][twice], wide[1][twice], wide[2]])
+    data = Sample(examples((2, 2)).inputs[:, twice], examples((2, 2)).targets)
+    close(penalty(model, data, Bernoulli(0.3, 9)).value, penalty(model, data, Bernoulli(0.3, 9), ALL).value, 1e-11)
+
+
+def test_seconds_of_a_batch_are_those_of_its_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(criteria, "kernel_seconds", lambda: 1.0)
+    model, data = network((5, 3, 1)), examples((5, 3, 1))
+    three = ReLUNet([torch.stack([weight] * 3) for weight in model.weights])
+    alone = relu_cost(model, data, Bernoulli(0.5, 8)).seconds
+    assert relu_cost(three, data, Bernoulli(0.5, 8)).seconds == pytest.approx(3 * alone, rel=1e-12)
 
 
 def test_cost_is_the_number_of_outcomes() -> None:

@@ -198,6 +198,15 @@ def test_bound_on_the_outcomes_of_an_example(masks, loss, bound):
     assert plan.accelerator is None
 
 
+def test_only_few_outcomes_of_all_examples_need_no_estimate(monkeypatch):
+    monkeypatch.setattr(walks, "_SURE_OUTCOMES", 3 * 2.0**7)
+    model, masks, method = network((4, 3, 2, 2)), Bernoulli(0.5, 9), ClosedForm(seconds=1e-12)
+    three, four = (Sample(normal(count, 4), normal(count, 2)) for count in (3, 4))
+    assert criterion(model, three, masks, method).method == "exact sum over mask outcomes"
+    with pytest.raises(NoClosedForm, match="more than the 1e-12 s allowed"):
+        criterion(model, four, masks, method)
+
+
 def test_progress_adds_up_to_the_estimate(monkeypatch):
     """On long sums a bar says how much of the estimated seconds is done; short ones show none."""
     monkeypatch.setattr(walks, "_SURE_OUTCOMES", 0.0)
