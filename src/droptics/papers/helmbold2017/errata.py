@@ -51,8 +51,8 @@ print((b**2 + (1 - t) * b**2 + t * (b - 1) ** 2) / 2)""",
         "helmbold2017-thm5",
         """\
 from fractions import Fraction as F
-W, c = F(3), F(2)  # one weight, scaled by c, x = 1
-print(c * (c * W))  # prod(c) D(W')
+W, c = F(3), (F(2), F(5))  # weights W and 1, scaled by c, x = 1, all kept
+print(c[0] * c[1] * (c[0] * W) * c[1])  # prod(c) D(W')
 print(W)  # D(W)""",
     ),
     "lem16-proof": Erratum(
@@ -62,9 +62,9 @@ print(W)  # D(W)""",
         "helmbold2017-lem16",
         """\
 from fractions import Fraction as F
-K = 32  # sqrt(9/(32 K)) = 3/32, and sqrt(K) < 6
-print(1 / F(3, 32))  # the printed lower bound of the slope
-print("less than", 1 / (F(K, 2) - F(6, 4)))  # numerator below 1""",
+K = 64  # the least K > 18 that is a square and a power of two
+print(F(32 * K, 9))  # the square of the printed lower bound of the slope
+print("less than", 1 / (F(K, 2) - F(8, 4)) ** 2)  # numerator below 1""",
     ),
     "lem22-proof": Erratum(
         r"\text{adding } \frac{\min\{h_j(0), h_j(x)\}}{w_j^*} \text{ to } b",

@@ -106,10 +106,11 @@ print(g[0] - g[1])""",
         "mianjy2018-lemD.2",
         """\
 from fractions import Fraction as F
-lam, t = F(1, 2), F(1, 10**6)
+lam = F(1, 2)
 g = lambda t: lam * ((1 - t * t) ** 2 + t**4)  # u_1 = e_1, u_2 = 0
+d = lambda t: (g(t) - 2 * g(0) + g(-t)) / t**2  # linear in t^2
 print(-4)
-print(((g(t) - 2 * g(0) + g(-t)) / t**2).limit_denominator(1000))""",
+print((4 * d(F(1, 2)) - d(1)) / 3)  # d at 0, which is g''(0)""",
     ),
     "lemD.3-proof": Erratum(
         r"g''(0) = -4 \sigma_j^2 (w_j(t)^\top M w_j(t) - w_j^\top M w_j) < 0",
@@ -119,11 +120,12 @@ print(((g(t) - 2 * g(0) + g(-t)) / t**2).limit_denominator(1000))""",
         "mianjy2018-lemD.3",
         """\
 from fractions import Fraction as F
-s, t = F(2, 3), F(1, 10**6)  # M = diag(2, 1), lam = 1/2, r = 1
+s = F(2, 3)  # M = diag(2, 1), lam = 1/2, r = 1
 fit = lambda c: (2 - c * s) ** 2 + (1 - (1 - c) * s) ** 2
 f = lambda t: fit(t * t) + 2 * t * t * (1 - t * t) * s**2
+d = lambda t: (f(t) - 2 * f(0) + f(-t)) / t**2  # linear in t^2
 print(0)
-print(((f(t) - 2 * f(0) + f(-t)) / t**2).limit_denominator(1000))""",
+print((4 * d(F(1, 2)) - d(1)) / 3)  # d at 0, which is g''(0)""",
     ),
     "eq17": Erratum(
         r"\sigma^2 = \left(I - \frac{\lambda}{r + \lambda r'}\right) \vec\lambda",
