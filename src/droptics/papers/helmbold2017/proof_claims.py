@@ -21,7 +21,8 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(decay_checks.aversion, exact),
         objects=("penalties.criterion", "penalties.risk"),
         note="Evaluated where the optimum is known, for one or two inputs and units: 4/25 for two inputs, one unit and "
-        "drop 1/2. All minimizers found there have one risk. The definition needs minimizers to exist.",
+        "drop 1/2, and with noisy labels, whose least risk is not 0. All minimizers found there have one risk. The "
+        "definition needs minimizers to exist.",
     ),
     Claim(
         "helmbold2017-def3",
