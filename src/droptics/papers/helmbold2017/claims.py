@@ -271,12 +271,14 @@ CLAIMS: tuple[Claim, ...] = (
         "helmbold2017-sec4.3",
         f"{SOURCE}, Section 4.3, remark on zero embeddings",
         "With further inputs that are zero the criterion stays what it was. At drop 1/2, on x = 0 and examples of two "
-        "ones among K inputs, half of each, one W_neg of output bias 1/5 has J_D near 1/10 when n is large, whichever "
-        "examples these are; no network with non-negative weights has less than 1/8, nor with fixed further features.",
+        "ones among K inputs, half of each, one W_neg of output bias 1/5, its output weights times 4/5, has J_D near "
+        "1/10 when n is large, whichever examples these are; no network with non-negative weights has less than 1/8, "
+        "nor with fixed further features.",
         check=partial(count_checks.zero_embeddings, 2),
         control=partial(count_checks.zero_embeddings, 3),
         objects=("penalties.criterion",),
-        note="Exactly (b^2 + t(1-b)^2)/2 with t = 1 - (1-q^2)/(1 + qK/(pn)) at depth 2, output bias b.",
+        note="Exactly (b^2 + t(1-b)^2)/2 with t = 1 - (1-q^2)/(1 + qK/(pn)) at depth 2, output bias b. Of W_neg only "
+        "the bias is printed; with the weights of Lemma 10 J_D tends to .115, see helmbold2017-thm17-proof.",
     ),
     *PROOFS,
 )

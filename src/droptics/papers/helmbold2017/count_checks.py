@@ -72,7 +72,7 @@ def mean_output_by_count(model: ReLUNet, drop: float = 0.5) -> Tensor:
 
 
 def mean_by_count(power: float) -> list[Comparison]:
-    """Definition 13: over a binomial number of kept inputs psi averages to the mean output, by all masks.
+    """Definition 13: psi written out; over a binomial number of kept inputs it averages to the mean output.
 
     Psi of gadgets is 0 at 0 and 1/((1 + qK/(pn)) (1 + q/(pn))^(d-2))^power at all other numbers of inputs: not convex.
     """
@@ -80,6 +80,7 @@ def mean_by_count(power: float) -> list[Comparison]:
     for seed, sizes, drop in ((1, (4, 3, 1), 0.3), (2, (3, 2, 2, 1), 0.6)):
         model, K = random_net(seed, sizes), sizes[0]
         psi = mean_output_by_count(model, drop)
+        found.append(compare(psi, "==", _written_psi(model, drop), f"psi, sizes {sizes}"))
         chances = tensor([math.comb(K, kept) * (1 - drop) ** kept * drop ** (K - kept) for kept in range(K + 1)])
         # the criterion falls by twice the mean output when the target rises from -1/2 to 1/2
         one = torch.ones(1, K, dtype=torch.float64)
