@@ -93,7 +93,10 @@ def factorization(strength: Callable[[float], float]) -> list[Comparison]:
 
 
 def paths(power: float) -> list[Comparison]:
-    """Penalty = lam (path norm)^2 for isotropic inputs, with the path norm summed over paths one by one."""
+    """Penalty = lam (path norm)^2 for isotropic inputs, with the path norm summed over paths one by one.
+
+    Inputs as second moments, and as examples of second moment I.
+    """
     found = []
     nets = [two_layer(1, 3, 4, 5), two_layer(2, 2, 5, 1), two_layer(3, 1, 1, 3)]
     nets.append(TwoLayerLinear(normal(4, 2, 2), tensor([[0.0, 1.0]])))
@@ -107,7 +110,10 @@ def paths(power: float) -> list[Comparison]:
         )
         told, label = path_norm([model.V.mT, model.U], power) ** 2, f"width {model.units}, drop {drop}"
         found.append(compare(told, "==", triple, f"path norm, {label}"))
-        found.append(compare(library(model, data, drop), "==", drop / (1 - drop) * told, f"penalty, {label}"))
+        X = 7**0.5 * torch.linalg.qr(normal(5, 7, model.input_size)).Q
+        for name, given in (("map", data), ("examples", Sample(X, normal(6, 7, model.output_size)))):
+            added = library(model, given, drop)
+            found.append(compare(added, "==", drop / (1 - drop) * told, f"penalty, {name}, {label}"))
     return found
 
 

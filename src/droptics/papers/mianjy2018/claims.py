@@ -65,7 +65,7 @@ CLAIMS: tuple[Claim, ...] = (
         "squared products of their weights.",
         check=partial(checks.paths, 2.0),
         control=partial(checks.paths, 1.9),
-        objects=("norms.path_norm",),
+        objects=("norms.path_norm", "penalties.penalty"),
     ),
     Claim(
         "mianjy2018-def2.1",
@@ -149,13 +149,14 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm3.4",
         f"{SOURCE}, Theorem 3.4",
-        "A global optimum of the untied problem is jointly equalized and R = (lam/r) (sum_i ||u_i|| ||v_i||)^2 = "
-        "(lam/r) ||UV^T||_*^2.",
+        "For lam > 0 a global optimum of the untied problem is jointly equalized and R = (lam/r) (sum_i ||u_i|| "
+        "||v_i||)^2 = (lam/r) ||UV^T||_*^2.",
         check=partial(factor_checks.optimal_factors, False),
         control=partial(factor_checks.optimal_factors, False, idle=1),
         objects=("norms.nuclear", "optima.optimum", "penalties.penalty"),
-        note="With dropout, lam > 0; every product is ||UV^T||_*/r, the stronger definition of the thesis. Of optima, "
-        "not of all critical points: the optimum of width r - 1 beside a unit of weight zero has r/(r-1) times that R.",
+        note="With dropout; at lam = 0 any factors of M are optimal. Every product is ||UV^T||_*/r, the stronger "
+        "definition of the thesis. Of optima, not of all critical points: the optimum of width r - 1 beside a unit of "
+        "weight zero has r/(r-1) times that R.",
     ),
     Claim(
         "mianjy2018-thm3.3",

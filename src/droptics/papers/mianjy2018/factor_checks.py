@@ -44,15 +44,17 @@ def optimal_factors(tied: bool, idle: int = 0) -> list[Comparison]:
         found.append(compare(best.objective, "==", least, f"least value, r={used}", precision=1e-7))
         for name, factors in (("descent", ours), ("library", best.model.tensors)):
             grown = [torch.nn.functional.pad(factor, (0, idle)).requires_grad_() for factor in factors]
-            slopes = torch.cat(torch.autograd.grad(objective(*grown), grown))
-            found.append(compare(slopes, "==", 0.0, f"slopes at the point of {name}, r={width}", precision=1e-4))
+            slopes, digits = torch.cat(torch.autograd.grad(objective(*grown), grown)), 1e-4 if factors is ours else 1e-9
+            found.append(compare(slopes, "==", 0.0, f"slopes at the point of {name}, r={width}", precision=digits))
             U, V = grown[0].detach(), grown[-1].detach()
             strength = nuclear(U @ V.mT)
             added = penalty(family(*grown), data, Bernoulli(drop, width))
             stated = lam / width * strength**2
-            found.append(compare(added, "==", stated, f"R of {name}, r={width}", precision=1e-5))
+            found.append(compare(added, "==", stated, f"R of {name}, r={width}", precision=min(digits, 1e-5)))
             products = U.norm(dim=0) * V.norm(dim=0)
-            found.append(compare(products, "==", strength / width, f"products of {name}, r={width}", precision=1e-4))
+            found.append(compare(products, "==", strength / width, f"products of {name}, r={width}", precision=digits))
+            paid = lam / width * products.sum() ** 2
+            found.append(compare(added, "==", paid, f"R of {name} by products, r={width}", precision=min(digits, 1e-5)))
     return found
 
 

@@ -21,6 +21,7 @@ from droptics.norms import nuclear
 from droptics.optima import optimum
 from droptics.papers.instances import coin_masks, descend, normal, tensor
 from droptics.papers.mianjy2018.checks import printed_eqz, tied_objective, untied_objective
+from droptics.papers.mianjy2018.landscape_checks import critical_points
 from droptics.training import Penalized, train
 
 
@@ -58,7 +59,8 @@ def strongly_equal() -> list[tuple[Tensor, Tensor]]:
 def inverse_of_ones(rank_one: bool) -> list[Comparison]:
     """sigma^2 with sigma^2 + (lam/r) sum(sigma^2) = lambda: subtract lam/(r + lam r') times the SUM, or each value.
 
-    The equalized network with these squares on r' of the eigenvectors, not the first ones, is a critical point.
+    The equalized network with these squares on r' of the eigenvectors, not the first ones, is a critical point; and
+    the squares of every equalized critical point that root finding reaches are these.
     """
     found = []
     for seed, (lam, r, used, size) in enumerate(((0.5, 3, 3, 3), (2.0, 4, 3, 5), (0.8, 2, 1, 3), (0.3, 3, 2, 4))):
@@ -73,7 +75,19 @@ def inverse_of_ones(rank_one: bool) -> list[Comparison]:
         turned = (U @ equalizer(U.mT @ U)).requires_grad_()
         slope = torch.autograd.grad(tied_objective(basis * values @ basis.mT, lam)(turned), turned)[0]
         found.append(compare(slope, "==", 0.0, f"gradient, {label}", precision=1e-8))
-    return found
+    reached, axes = [], torch.linalg.qr(normal(3, 3, 3)).Q
+    for lam, width in ((0.3, 3), (0.9, 2)):
+        M = axes * tensor([1.2, 1.0, 0.7]) @ axes.mT  # near each other, so that several are kept
+        for U in critical_points(M, lam, width):
+            norms, (squares, W) = U.square().sum(0), torch.linalg.eigh(U @ U.mT)
+            kept = squares > 1e-6
+            if bool(kept.any()) and float(norms.max() - norms.min()) < 1e-6:
+                chosen, share = torch.diagonal(W.mT @ M @ W)[kept], lam / (width + lam * int(kept.sum()))
+                stated = chosen - share * (chosen.sum() if rank_one else chosen)
+                label = f"squares where lam={lam}, r={width}, r'={int(kept.sum())}"
+                found.append(compare(squares[kept], "==", stated, label, precision=1e-7))
+                reached.append(len(stated))
+    return [*found, compare(min(reached, default=0), ">=", 2, "least rank of the points that were reached")]
 
 
 def swap_curvature(turned: bool) -> list[Comparison]:
