@@ -240,7 +240,8 @@ def mean_of_masked_product(power: Callable[[int, int, int], int]) -> list[Compar
 def invariances(kind: str) -> list[Comparison]:
     """R_l under node-wise rescaling (or, as a control, a scaling of one layer), and R_k = squared path norm.
 
-    The path norm path by path, and by the library.
+    Layers times numbers of product one, too. R_l against sums over pivots, their total against the library's penalty;
+    the path norm path by path, and by the library.
     """
     found = []
     for seed, (sizes, drop) in enumerate(INSTANCES):
@@ -252,9 +253,17 @@ def invariances(kind: str) -> list[Comparison]:
             other = [b[:, None] * w / a for w, a, b in zip(weights, scales, scales[1:], strict=False)]
         else:
             other = [1.1 * weights[0], *weights[1:]]
-        ours, theirs = (sub_penalties(DeepLinear(list(w)), data, law(weights, drop)) for w in (weights, other))
-        found.append(compare(theirs, "==", ours, f"terms after rescaling, sizes {sizes}"))
-        lam = drop / (1 - drop)
+        numbers = [2.0**i for i in range(len(weights) - 1)]
+        layers = [a * w for a, w in zip([*numbers, 1 / math.prod(numbers)], weights, strict=True)]
+        lam, masks, label = drop / (1 - drop), law(weights, drop), f"sizes {sizes}"
+        ours = sub_penalties(DeepLinear(weights), data, masks)
+        sums = tensor([lam**i * part for i, part in enumerate(pivot_sums(weights, data.xx), start=1)])
+        found.append(compare(ours, "==", sums, f"terms, {label}"))
+        for name, changed in ((kind, other), ("every layer", layers)):
+            model = DeepLinear(list(changed))
+            theirs = sub_penalties(model, data, masks)
+            found.append(compare(theirs, "==", ours, f"terms after rescaling, {name}, {label}"))
+            found.append(compare(penalty(model, data, masks), "==", sums.sum(), f"regularizer, {name}, {label}"))
         rooted = [weights[0] @ psd_root(data.xx), *weights[1:]]
         top = ours[-1] / lam ** (len(weights) - 1)
         found.append(compare(top, "==", path_power(rooted, 2.0), "R_k is the squared path norm"))

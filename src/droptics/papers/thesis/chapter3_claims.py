@@ -70,15 +70,18 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-rem7",
         f"{SOURCE}, Remark 7",
-        "Every R_l is invariant under rescaling of nodes, and R_k is the squared path norm with W_1 C^1/2.",
+        "Every R_l, and with them the regularizer, is invariant under rescaling of nodes; R_k, without lam^k, is the "
+        "squared path norm with W_1 C^1/2.",
         check=partial(checks.invariances, "nodes"),
         control=partial(checks.invariances, "one layer"),
         objects=(
             "penalties.sub_penalties",
+            "penalties.penalty",
             "norms.path_norm",
             "linalg.psd_root",
         ),
-        note="Node-wise (signed) rescaling is more than the printed scalar rescaling of layers.",
+        note="Node-wise (signed) rescaling is more than the printed scalar rescaling of layers by numbers of product "
+        "one. Printed for C = I, which the page before assumes.",
     ),
     Claim(
         "thesis-lem6",

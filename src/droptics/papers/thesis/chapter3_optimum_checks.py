@@ -211,7 +211,8 @@ def envelope_problem(rule: Callable[[Tensor, float, int], Tensor]) -> list[Compa
         rho = max(j for j, alpha in enumerate(alphas, start=1) if float(s[j - 1]) > alpha)
         lowered = torch.where(torch.arange(len(s)) < rho, s - alphas[rho - 1], 0.0)
         found.append(compare(x, "==", lowered, f"lowered by alpha, spectrum {spectrum}, r={rank}"))
-    return found
+    zeros = torch.zeros(3, dtype=torch.float64)
+    return [*found, compare(rule(zeros, 0.5, 2), "==", zeros, "a map of zeros keeps none")]
 
 
 def truncated(s: Tensor, nu: float, rank: int) -> Tensor:
@@ -226,7 +227,7 @@ def untruncated(s: Tensor, nu: float, rank: int) -> Tensor:
         for rho in range(1, min(rank, len(s)) + 1)
         if bool((s[:rho] > nu * s[:rho].sum() / (1 + rho * nu)).all())
     ]
-    return (s - fits[-1]).clamp_min(0)
+    return (s - (fits[-1] if fits else 0.0)).clamp_min(0)
 
 
 def deep_minimum(
