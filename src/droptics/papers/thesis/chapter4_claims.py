@@ -241,8 +241,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor2",
         f"{SOURCE}, Corollary 2",
-        "With probability 1-delta, L(g_w) <= Lhat(g_w) + 16 alpha ||X||_{C+}/(sqrt(beta) n) + 12 "
-        "sqrt(log(2/delta)/2n), w in F_alpha.",
+        "For beta-retentive inputs, labels in [-1, 1] and g_w the network clipped to [-1, 1], with probability 1-delta "
+        "L(g_w) <= Lhat(g_w) + 16 alpha ||X||_{C+}/(sqrt(beta) n) + 12 sqrt(log(2/delta)/2n) for all w in F_alpha.",
         "vacuous",
         check=partial(bound_checks.generalization, False, 16.0),
         control=partial(bound_checks.generalization, False, 15.9),
