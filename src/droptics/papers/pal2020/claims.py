@@ -114,7 +114,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.3",
         f"{SOURCE}, Theorem 2.3",
-        "The convex envelope is beta ||A||_(r)^2 with the index rho that maximizes expression (11).",
+        "If X has full column rank, the convex envelope is beta ||A||_(r)^2, which is (11) with the index rho of 1, "
+        "..., r that maximizes it.",
         "false",
         check=partial(norm_checks.support_norm, norm_checks.printed_norm),
         control=partial(norm_checks.support_norm, lambda a, k: k_support(a, k) ** 2),

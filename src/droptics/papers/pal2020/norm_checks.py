@@ -99,15 +99,15 @@ def conjugate(scale: float) -> list[Comparison]:
         for name, point in (("attained", half), ("bound", half + 0.3 * normal(seed + 30, count))):
             value = (point * x).sum() - water_filling(point, k)
             found.append(compare(value, "==" if name == "attained" else "<=", largest(x, k), f"k={k}: back, {name}"))
-    for seed, block, blocks in ((1, 1, 2), (2, 2, 2)):
-        Q, X = normal(seed, 3, 3), torch.eye(3).double() + 0.4 * normal(seed + 1, 3, 3)
+    for seed, block, blocks in ((1, 1, 3), (2, 2, 2), (3, 3, 1)):
+        Q, X = normal(seed, 2, 3), torch.eye(4, 3).double() + 0.4 * normal(seed + 1, 4, 3)
 
         def below(U: Tensor, V: Tensor, Q: Tensor = Q, X: Tensor = X, block: int = block) -> Tensor:
             parts = list(zip(U.split(block, -1), (X.mT @ V).split(block, -1), strict=True))
             added = torch.stack([(A @ B.mT).square().sum() for A, B in parts]).sum()
             return len(parts) * added - (Q * (U @ V.mT @ X)).sum()
 
-        least, _ = descend(below, [(3, block * blocks)] * 2, starts=2, seed=seed)
+        least, _ = descend(below, [(2, block * blocks), (4, block * blocks)], starts=2, seed=seed)
         stated = largest(torch.linalg.svdvals(Q), block)
         found.append(compare(-least, "==", stated, f"r={block}: of the penalty", precision=1e-6))
     return found

@@ -24,7 +24,7 @@ def k_support_shrink_values(values: Tensor, r: int, beta: float, batch: bool = F
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(len(values))[: len(values)]
     given = (values * signs).flip(0) if turned else values
     if batch:
-        strengths = torch.tensor([2 * beta, beta], dtype=torch.float64)
+        strengths = torch.tensor([40 * beta, beta], dtype=torch.float64)
         found = k_support_shrink(torch.stack([given.flip(0), given]), strengths, r)[1]
     else:
         found = k_support_shrink(given, beta, r)
@@ -94,7 +94,8 @@ CLAIMS: tuple[Claim, ...] = (
         objects=("linalg.k_support_shrink", "norms.k_support"),
         note="The width is free, as printed; at a fixed one k >= rank(A*) - rho* + 1 blocks suffice, fewer need not: "
         "at r = 2, beta = .1 the bound for Y = I_3 is 9/23, width 4 reaches 14/33, width 6 reaches 9/23; I_4 needs but "
-        "width 4. Section 2.3 assumes the rank of X, and it is needed: X = [1 1], Y = [1 -1], where f >= 2.",
+        "width 4. Section 2.3 assumes the rank of X, and (11) needs it: X = [1 1], Y = [1 -1], where f >= 2. The "
+        "envelope of (9) itself, infinite off the row space of X, needs none.",
     ),
     Claim(
         "pal2020-cor2.8",
@@ -108,7 +109,9 @@ CLAIMS: tuple[Claim, ...] = (
         ],
         control=partial(optimum_checks.tight, (2.0, 0.8), 1, 1, 0.1),
         objects=("linalg.k_support_shrink", "norms.k_support"),
-        note="The width is free, as printed; for r = 1 a width suffices exactly when it is at least rank(A*).",
+        note="The width is free, as printed; for r = 1 a width suffices exactly when it is at least rank(A*). Printed "
+        "without the rank of X, which (11) needs as F; with the envelope of (9) for the X at hand, infinite off its "
+        "row space, no rank is needed: see pal2020-thm2.7-projection.",
     ),
     Claim(
         "pal2020-thm2.7-corrected",
