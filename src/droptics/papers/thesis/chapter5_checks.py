@@ -76,6 +76,22 @@ def _masked(W: Tensor, top: Tensor, x: Tensor, b: Tensor) -> tuple[Tensor, Tenso
     return value.detach(), torch.autograd.grad(value, leaf)[0]
 
 
+def drawn_start() -> list[Comparison]:
+    """The start: rows of W_1 standard normal, signs a_r fair and apart from them, within five standard deviations."""
+    found, (W, top) = [], lazy_start(3, 4000, 9).weights
+    signs = top[0].sign()
+    moments = [("first", W, 0.0, 1.0), ("second", W.square(), 1.0, 2.0), ("fourth", W.pow(4), 3.0, 96.0)]
+    moments += [
+        ("crossed", W * W.roll(1, 1), 0.0, 1.0),
+        ("signs", signs, 0.0, 1.0),
+        ("with signs", signs @ W, 0.0, 4e3),
+    ]
+    for name, values, mean, variance in moments:
+        off = (values.mean() - mean).abs() * math.sqrt(values.numel() / variance)
+        found.append(compare(off, "<=", 5.0, f"moment of the start: {name}"))
+    return found
+
+
 def gradient_bounds(share: float) -> list[Comparison]:
     """||grad g||_F^2 <= ||B||_F^2/m <= 1, ||grad L||_F <= Q = -l'(y g) and Q <= L = l(y g), each times `share`.
 

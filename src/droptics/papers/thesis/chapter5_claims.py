@@ -31,9 +31,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec5.2",
         f"{SOURCE}, Section 5.2",
-        "The network of this chapter: f(x; W) = a^T relu(W x)/sqrt m with fixed signs a. It and its thinned networks "
-        "are homogeneous: f(x; qW) = q f(x; W) for q >= 0, and <grad f, W> = f.",
-        check=partial(checks.homogeneity, 1.0),
+        "The network of this chapter: f(x; W) = a^T relu(W x)/sqrt m with fixed signs a, drawn as fair coins beside "
+        "standard normal first rows of W. It and its thinned networks are homogeneous: f(x; qW) = q f(x; W) for "
+        "q >= 0, and <grad f, W> = f.",
+        check=lambda: [*checks.homogeneity(1.0), *checks.drawn_start()],
         control=partial(checks.homogeneity, 2.0),
         objects=(
             "models.ReLUNet",
