@@ -236,13 +236,15 @@ def linear_robust_margin(scale: float) -> list[Comparison]:
         for beta in (0.0, 0.05, 0.2):
             clear = float((least + beta).abs().min())
             found.append(compare(clear, ">", 1e-4, "examples away from -beta", precision=0.0))
-            ours = beta_robust_error(net, data, 0.5, beta, steps=60).value
-            found.append(compare(ours, "==", (least < -beta).double().mean(), f"L_beta, slope {slope}, beta={beta}"))
+            told, share = beta_robust_error(net, data, 0.5, beta, steps=60), (least < -beta).double().mean()
+            label = f"slope {slope}, beta={beta}"
+            found.append(compare([told.value, told.lower], "==", share, f"L_beta, {label}"))
+            found.append(compare(told.upper, "==" if slope == 1 else ">=", share, f"its upper end, {label}"))
     exact = LeakyNet(tensor([[2.0]]), tensor([1.0]), 1.0)  # f_Wbar(x) = x, least scores 0, -.5 and -1
-    ours = beta_robust_error(
-        exact, Sample(tensor([[1.0], [0.5], [0.0]]), tensor([[1.0], [1.0], [1.0]])), 1.0, 0.5
-    ).value
-    found.append(compare(ours, "==", 1 / 3, "y f_Wbar = -beta does not count"))
+    three = Sample(tensor([[1.0], [0.5], [0.0]]), tensor([[1.0], [1.0], [1.0]]))
+    told = beta_robust_error(exact, three, 1.0, 0.5)
+    found.append(compare(told.value, "==", 1 / 3, "y f_Wbar = -beta does not count"))
+    found.append(compare([told.lower, told.upper], "==", [0.0, 2 / 3], "rounding might decide about it"))
     module = nn.Linear(3, 1, bias=False).double()
     with torch.no_grad():
         module.weight.copy_(w[None])
