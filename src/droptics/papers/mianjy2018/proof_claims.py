@@ -63,7 +63,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-eq17-corrected",
         f"{SOURCE}, eq. (17), corrected",
-        "At an equalized critical point sigma^2 = (I - lam/(r + lam r') 1 1^T) lambda.",
+        "At an equalized critical point of the tied problem, of rank r', sigma^2 = (I - lam/(r + lam r') 1 1^T) "
+        "lambda, sigma^2 the eigenvalues of UU^T that are not zero and lambda those of M on the same eigenvectors.",
         check=partial(proof_checks.inverse_of_ones, True),
         control=partial(proof_checks.inverse_of_ones, False),
         objects=("linalg.equalizer",),
