@@ -186,7 +186,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(landscape_checks.weak_equalization, False),
         control=partial(landscape_checks.weak_equalization, True),
         objects=("equalization.joint_equalizer",),
-        note="A theorem on continuous functions on spheres (Kakutani; Yamabe and Yujobo); checked in widths 2 to 5.",
+        note="A theorem on continuous functions on spheres (Kakutani; Yamabe and Yujobo); checked in widths 2 to 5 and "
+        "8, for factors of ranks and sizes far apart, too.",
     ),
     Claim(
         "mianjy2018-thm2.4",
