@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from droptics.data import Data, Moments, Sample
-from droptics.equalization import joint_equalizer
+from droptics.equalization import joint_equalizer, rescale
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.linalg import equalizer, shrink
 from droptics.masks import Bernoulli
@@ -230,7 +230,7 @@ def rescaling(shear: float) -> list[Comparison]:
     """f(U A, V A^-T) by the library against f(U, V) by all masks: the same for diagonal A of any signs and sizes.
 
     On second moments and on examples; two units change places, too. With `shear` off the diagonal the product and the
-    risk are still the same, and the penalty is not.
+    risk are still the same, and the penalty is not. The library's rescaled network has these weights.
     """
     found, examples = [], sample(7, 6, 5, 3)
     X, Y = examples.inputs, examples.targets
@@ -241,6 +241,8 @@ def rescaling(shear: float) -> list[Comparison]:
         A = torch.diag(D) + shear * torch.triu(torch.ones(len(D), len(D)), 1) * D
         A = A.flip(1) if len(D) == 2 else A
         model = two_layer(4, 3, 5, len(D))
+        for told, wanted in zip(rescale(model, 1 / D).tensors, (model.U * D, model.V / D), strict=True):
+            found.append(compare(told, "==", wanted, f"rescaled by the library, width {len(D)}"))
         scaled = TwoLayerLinear(model.U @ A, model.V @ torch.linalg.inv(A).mT)
         for data, second in (*((one, one) for one in populations), (examples, seen)):
             masked = expected_error(

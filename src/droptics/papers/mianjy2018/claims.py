@@ -91,7 +91,7 @@ CLAIMS: tuple[Claim, ...] = (
         "f(UD, VD^-1) = f(U,V) for every diagonal D with positive entries; signs do not matter either.",
         check=partial(checks.rescaling, 0.0),
         control=partial(checks.rescaling, 0.05),
-        objects=("penalties.penalty", "penalties.risk", "penalties.criterion"),
+        objects=("equalization.rescale", "penalties.penalty", "penalties.risk", "penalties.criterion"),
         note="Nor does the order of the units matter. With other invertible A, UA and VA^-T have the same map and in "
         "general another penalty.",
     ),

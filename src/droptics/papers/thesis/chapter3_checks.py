@@ -251,6 +251,9 @@ def invariances(kind: str) -> list[Comparison]:
         scales.append(tensor([1.0] * sizes[-1]))
         if kind == "nodes":
             other = [b[:, None] * w / a for w, a, b in zip(weights, scales, scales[1:], strict=False)]
+            told = equalization.rescale(DeepLinear(weights), scales[1:-1])
+            for mine, wanted in zip(told.tensors, other, strict=True):
+                found.append(compare(mine, "==", wanted, f"rescaled by the library, sizes {sizes}"))
         else:
             other = [1.1 * weights[0], *weights[1:]]
         numbers = [2.0**i for i in range(len(weights) - 1)]

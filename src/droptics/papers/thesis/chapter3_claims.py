@@ -77,6 +77,7 @@ CLAIMS: tuple[Claim, ...] = (
         objects=(
             "penalties.sub_penalties",
             "penalties.penalty",
+            "equalization.rescale",
             "norms.path_norm",
             "linalg.psd_root",
         ),

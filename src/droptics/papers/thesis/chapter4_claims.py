@@ -329,8 +329,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.6",
         f"{SOURCE}, Section 4.6, flows and co-adaptation",
-        "phi(w) = ||psi||_1/(sqrt(d1) ||psi||_2) of the flows psi_i = |u_i| a_i is near 1/sqrt(d1) when a few nodes "
-        "have a high flow and near 1 when all are equally active.",
+        "phi(w) = ||psi||_1/(sqrt(d1) ||psi||_2) of the flows psi_i = |u_i| a_i, or |u_i| a'_i of symmetrized data, is "
+        "near 1/sqrt(d1) when a few nodes have a high flow and near 1 when all are equally active.",
         check=partial(relu_checks.flow_split, 2.0),
         control=partial(relu_checks.flow_split, 1.9),
         objects=("coadaptation.split", "penalties.penalty"),

@@ -377,15 +377,18 @@ def cauchy_schwarz(with_rate: bool) -> list[Comparison]:
 
 
 def flow_split(power: float) -> list[Comparison]:
-    """The library's phi = ||psi||_1/(sqrt d1 ||psi||_2), its ends, and d1 Rbar = (alpha/phi)^power."""
-    data = sample(1, 9, 3, 1)
-    found = []
-    for seed in range(3):
+    """The library's phi = ||psi||_1/(sqrt d1 ||psi||_2), its ends, and d1 Rbar = (alpha/phi)^power.
+
+    Of the data as they are and symmetrized, which has every input with both signs.
+    """
+    given, found = sample(1, 9, 3, 1), []
+    both = Sample(torch.cat([given.inputs, -given.inputs]), given.targets.repeat(2, 1))
+    for seed, (data, symmetrized) in enumerate(((given, False), (both, True), (given, False), (both, True))):
         V, u = normal(seed, 6, 3), normal(seed + 1, 1, 6)
         size = torch.relu(data.inputs @ V.mT).square().mean(0).sqrt()
         alone = u * torch.eye(6, dtype=torch.float64)[seed]
         for top, extreme in ((u, None), (alone, 6**-0.5), (2 * u.sign() / size, 1.0)):
-            parts, psi = split(ReLUNet([V, top]), data), top[0].abs() * size
+            parts, psi = split(ReLUNet([V, top]), given, symmetrized=symmetrized), top[0].abs() * size
             phi = psi.sum() / (6**0.5 * psi.norm())
             found.append(compare(parts.coadaptation, "==", phi, "phi"))
             if extreme is not None:
