@@ -97,8 +97,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem10",
         f"{SOURCE}, Lemma 10 (main text)",
-        "With output weights c = K^2/(2 n^(d-1) D), D = (1+K/n)(1+1/n)^(d-2), chosen to minimize it, the gadget "
-        "network has criterion (1 - (1-2^-K)/D)/2 on P_(1,1).",
+        "At drop 1/2, with output weights c = K^2/(2 n^(d-1) D), D = (1+K/n)(1+1/n)^(d-2), chosen to minimize it, the "
+        "gadget network has criterion (1 - (1-2^-K)/D)/2 on P_(1,1).",
         "slip",
         check=partial(checks.gadget_value, 2),
         control=partial(checks.gadget_value, 1),
@@ -169,7 +169,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem16",
         f"{SOURCE}, Lemma 16",
-        "Networks with non-negative weights have criterion at least 1/(36K) on P_(1,1), K > 18.",
+        "At drop 1/2 networks with non-negative weights have criterion at least 1/(36K) on P_(1,1), K > 18.",
         check=partial(negative_checks.nonnegative_bound, 1.0, lambda K: 1 / (36 * K)),
         control=partial(negative_checks.nonnegative_bound, 1.01, lambda K: 1 / (2 * (K + 2))),
         objects=("penalties.criterion",),
@@ -194,11 +194,16 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm17",
         f"{SOURCE}, Theorem 17",
-        "For K = 2 and large n every optimum has a negative weight.",
-        check=partial(negative_checks.negative_weights_win, ((2, 5), (2, 8), (2, 100))),
+        "Standard architecture, drop 1/2: for K = 2, any fixed depth and n large every optimum of dropout on P_(1,1) "
+        "has a negative weight.",
+        check=lambda: [
+            *negative_checks.negative_weights_win(((2, 5), (2, 8), (2, 100))),
+            *negative_checks.deep_pairs_win((2, 3, 5)),
+        ],
         control=partial(negative_checks.negative_weights_win, ((2, 4),)),
-        note="At drop 1/2. Here by the NOR network, which takes n >= 5; exactly from n = 3 on, see "
-        "droptics-negative-weights.",
+        objects=("penalties.criterion",),
+        note="At depth 2 by the NOR network, which takes n >= 5; exactly from n = 3 on, see droptics-negative-weights. "
+        "Deeper by gadgets with a bias, n = 10 d, against 1/8, which Lemma 12 gives for every depth.",
     ),
     Claim(
         "helmbold2017-thm17-proof",

@@ -235,6 +235,24 @@ def deep_gadgets_win(inputs: Sequence[int]) -> list[Comparison]:
     return found
 
 
+def deep_pairs_win(depths: Sequence[int]) -> list[Comparison]:
+    """K = 2: gadgets of these depths, n = 10 d and the best bias against 1/8, which no non-negative network is below.
+
+    Their least criterion is t/(2(1+t)), t = 1 - (E z)^2 / E z^2 as in `deep_gadgets_win`; by the library, too.
+    """
+    found = []
+    for depth in depths:
+        n, label = 10 * depth, f"two inputs, n={10 * depth} d={depth}"
+        mean = Fraction(3, 4) * Fraction(n, 4) * Fraction(n, 2) ** (depth - 2)
+        square = Fraction(3, 4) * Fraction(n, 8) * (1 + Fraction(n, 2)) * Fraction(n * (n + 1), 4) ** (depth - 2)
+        left = 1 - mean**2 / square
+        value, bias = float(left / (1 + left)) / 2, float(left / (1 + left))
+        found.append(compare(value, "<", 1 / 8, f"against 1/8, {label}"))
+        net = networks.gadget_network(2, n, depth, bias=bias)
+        found.append(compare(exact(net, networks.two_points(torch.ones(2))), "==", value, f"criterion, {label}"))
+    return found
+
+
 def _gadgets(inputs: int, width: int, biased: bool) -> Fraction:
     """Least J_D on P_(1,1) at drop 1/2 of gadgets: where an input is kept, a binomial number of n/K units fires."""
     alive = 1 - Fraction(1, 2**inputs)

@@ -254,8 +254,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor3",
         f"{SOURCE}, Corollary 3",
-        "With probability 1-delta, L(g_w) <= 2 Lhat(g_w) + 46 alpha ||X||_{C+}/n + 24 sqrt(log(2/delta)/2n), Lhat on "
-        "the symmetrized sample and w in F'_alpha.",
+        "For labels in [-1, 1] and g_w the network clipped to [-1, 1], with probability 1-delta L(g_w) <= 2 Lhat(g_w) "
+        "+ 46 alpha ||X||_{C+}/n + 24 sqrt(log(2/delta)/2n) for all w in F'_alpha, Lhat on the symmetrized sample.",
         "vacuous",
         check=partial(bound_checks.generalization, True, 46.0),
         control=partial(bound_checks.generalization, True, 45.0),

@@ -204,8 +204,7 @@ CLAIMS: tuple[Claim, ...] = (
         "third-order term: an exponent -k; Section 5.2: w_r is a row; "
         "(5.4), (5.11), Lemma 17: grad g_t(W_1), a minus sign, g_t^(t)(U); Section 6.2: the gradient of l_-; "
         "Theorem 20: M is d2 x d0, and what is said of it after Theorem 11 means Theorem 11; Lemma 14: "
-        "|g_t| where g_t is used; proof of Lemma 18: sums over j not in I_t, in I_t, and G = ||W||_F, kappa sqrt m "
-        "times that.",
+        "|g_t| where g_t is used; proof of Lemma 18: G = ||W||_F, kappa sqrt m times that.",
         "not checked",
         note="Slips of notation that change no statement: the checks of these statements use what is meant.",
     ),
