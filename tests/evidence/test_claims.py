@@ -184,7 +184,6 @@ CLOSED = {
     "pal2020-prop3.3-corrected",
     "helmbold2017-thm7",
     "helmbold2017-thm8",
-    "helmbold2017-thm17",
     "droptics-gadget-widths",
 }
 
