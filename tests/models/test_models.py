@@ -115,6 +115,33 @@ def test_what_a_hook_makes_of_the_last_layer_is_noticed():
         LastLayer.of(network).features(normal(3, INPUTS))
 
 
+class Rewritten(nn.Module):
+    """A head whose input or output is written to when it has run."""
+
+    def __init__(self, what):
+        super().__init__()
+        self.head, self.what = nn.Linear(INPUTS, 2).double(), what
+
+    def forward(self, x):
+        x = x.clone()
+        result = self.head(x)
+        if self.what != "nothing":
+            (x if self.what == "input" else result).mul_(3.0)
+        return result
+
+
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+def test_what_is_written_into_the_last_layer_is_noticed(mode):
+    """The module returns the very tensor that the layer did, with other numbers in it."""
+    rectified = nn.Sequential(nn.Linear(INPUTS, 2), nn.ReLU(inplace=True)).double()
+    with mode():
+        inputs = normal(3, INPUTS)
+        for network in (rectified, Rewritten("output"), Rewritten("input")):
+            with pytest.raises(ValueError, match="does not end the module"):
+                LastLayer.of(network).features(inputs)
+        assert torch.equal(LastLayer.of(Rewritten("nothing")).features(inputs), inputs)
+
+
 def test_last_layer_by_name():
     network = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2)).double()
     assert LastLayer.of(network, "2").units == 3

@@ -12,6 +12,7 @@ from droptics.arguments import checked_fields
 from droptics.models.hooks import hooked
 from droptics.models.model import Model, masked
 from droptics.models.modules import evaluating, is_plain_linear
+from droptics.models.watching import written
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +31,12 @@ class LastLayer(Model):
     def of(module: nn.Module, name: str | None = None) -> LastLayer:
         """The layer called `name` (as in `module.named_modules()`), or the last linear layer that was registered."""
         linear = {key: layer for key, layer in module.named_modules() if isinstance(layer, nn.Linear)}
-        if name is None:
-            if not linear:
-                raise ValueError(f"module {type(module).__name__} has no nn.Linear layer; name one with name=...")
-            return LastLayer(module, list(linear.values())[-1])
-        if name not in linear:
+        if name is None and not linear:
+            raise ValueError(f"module {type(module).__name__} has no nn.Linear layer; name one with name=...")
+        chosen = list(linear)[-1] if name is None else name
+        if chosen not in linear:
             raise ValueError(f"name must be one of the linear layers {sorted(linear)}, got {name!r}")
-        return LastLayer(module, linear[name])
+        return LastLayer(module, linear[chosen])
 
     @property
     def units(self) -> int:
@@ -48,18 +48,20 @@ class LastLayer(Model):
 
     def features(self, inputs: Tensor) -> Tensor:
         """Inputs of the head, (examples, units), with the module in evaluation mode."""
-        seen: list[tuple[Tensor, Tensor]] = []
+        seen: list[tuple[Tensor, Tensor, int]] = []
 
         def remember(_: nn.Module, arguments: tuple[Any, ...], output: Tensor) -> None:
-            seen.append((arguments[0], output))
+            seen.append((arguments[0], output, written(arguments[0]) + written(output)))
 
         plain = is_plain_linear(self.head)
         with hooked(after=[(self.head, remember)]), evaluating(self.module):
             result = self.module(inputs)
             if len(seen) != 1:
                 raise ValueError(f"the last layer must run once per call of the module, it ran {len(seen)} times")
-            features, output = seen[0]
-            same = (plain and result is output) or (
+            features, output, writes = seen[0]
+            # inference tensors do not count how often they are written to
+            kept = written(features) + written(output) == writes and not output.is_inference()
+            same = (plain and kept and result is output) or (
                 isinstance(result, Tensor) and torch.equal(result.detach(), self._head(features).detach())
             )
         if features.ndim != 2 or not same:
