@@ -87,7 +87,7 @@ class Density:
     def quantile(self, level: float | Tensor) -> Tensor:
         """The value below which an observation falls with probability `level`, (examples, outputs); by bisection."""
         wanted = torch.as_tensor(level, dtype=torch.float64, device=self.low.device).expand(self.low.shape)
-        if bool(((wanted <= 0) | (wanted >= 1)).any()):
+        if not bool(((wanted > 0) & (wanted < 1)).all()):
             raise ValueError(f"level must lie strictly between 0 and 1, got {level}")
         low, high = self.low, self.low + self.width
         for _ in range(60):

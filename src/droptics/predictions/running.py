@@ -82,7 +82,7 @@ class _Masked(DropoutCalls):
         name = self.places.name(PLAIN[func].replace(" ", "_"))
         if rate == 0 or not training:
             return source
-        inplace = bool(args[3] if len(args) > 3 else options.get("inplace", False))
+        inplace = bool(options.get("inplace", False))  # torch names it, however it was given
         if func in ALPHA:
             return func(source, rate, self._draws(name), inplace)
         return self._site(name, rate, PLAIN[func], lambda: func(source, rate, True), inplace)(source)
