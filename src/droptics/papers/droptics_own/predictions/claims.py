@@ -9,6 +9,7 @@ from droptics.papers.droptics_own.instruments import ENUMERATED, PROVED, WRITTEN
 from droptics.papers.droptics_own.predictions import (
     answer_checks,
     class_checks,
+    family_checks,
     module_checks,
     moment_checks,
     offset_checks,
@@ -133,10 +134,31 @@ CLAIMS: tuple[Claim, ...] = (
         ENUMERATED,
     ),
     room_claim(
+        "masked-families",
+        "Outputs of two-layer, tied, DropConnect, factored, deep and ReLU networks, of last layers and of inner sites "
+        "are their formulas under one mask, one for each example, a list, and a list for each; a batch of networks is "
+        "each network, predictions included; weights, masks, heads and sites that do not fit are refused by name, and "
+        "nothing is left behind in a module.",
+        pair(family_checks.masked_families),
+        (
+            "predictions.predictive",
+            "models.Autoencoder",
+            "models.Connections",
+            "models.DeepLinear",
+            "models.Factorization",
+            "models.LastLayer",
+            "models.ReLUNet",
+            "models.Site",
+            "models.TwoLayerLinear",
+        ),
+    ),
+    room_claim(
         "modules-read",
-        "Heads whose weights are computed or whose outputs are written to, sites of modules of every kind, sequences "
-        "that are packed, places of examples, runs with given masks and code that may change are read as they are; "
-        "modes, buffers, hooks, forwards, inputs and random numbers are put back.",
+        "Heads whose weights are computed or whose outputs are written to, stacks whose parts do more than torch's, "
+        "masks that are written in place, modules that take several tensors or drop otherwise when they run again, "
+        "sites of modules of every kind, sequences that are packed, places of examples, runs with given masks and code "
+        "that may change are read as they are; modes, buffers, hooks, forwards, inputs and random numbers are put "
+        "back.",
         pair(reading_checks.modules_read),
         ("predictions.predictive",),
         "All masks; modules that show one thing each. A buffer that a pass replaces by one of another shape stays.",
@@ -144,8 +166,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "predictions-answered",
         "Densities, tables and quantiles are mixtures of normal laws to their ends and far beyond; words, costs and "
-        "coverage of every answer, its covariance, what is refused, draws of every seed and functions that drop are by "
-        "definition.",
+        "coverage of every answer, its covariance, classes of drawn masks, which mixtures can be listed, what is "
+        "refused, draws of every seed and functions that drop are by definition.",
         pair(answer_checks.predicted_answers),
         ("predictions.predictive", "predictions.Density", "predictions.Closure"),
         "All masks; the same masks.",

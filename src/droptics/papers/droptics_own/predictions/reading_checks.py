@@ -17,6 +17,7 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.audits.audit_checks import every_coin
 from droptics.papers.droptics_own.predictions.running_checks import parts, runs, structures
+from droptics.papers.droptics_own.predictions.stack_checks import written_modules
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import normal, tensor
 from droptics.penalties import ClosedForm, MonteCarlo
@@ -36,6 +37,7 @@ def modules_read(scale: float) -> list[Comparison]:
         *runs(scale),
         *parts(scale),
         *structures(scale),
+        *written_modules(scale),
     ]
 
 
