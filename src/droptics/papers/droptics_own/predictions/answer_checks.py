@@ -6,13 +6,14 @@ import math
 import re
 from typing import Any
 
+import scipy.stats
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from droptics.evidence.claims import Comparison, compare
-from droptics.masks import Bernoulli, Gaussian, Product
-from droptics.models import DeepLinear, ReLUNet, TwoLayerLinear
+from droptics.masks import Bernoulli, Block, Gaussian, Product, SlidingBlock
+from droptics.models import DeepLinear, Factorization, ReLUNet, TwoLayerLinear
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.telling import fails, refuses, same
@@ -20,7 +21,7 @@ from droptics.papers.instances import normal, tensor
 from droptics.penalties import Certified, ClosedForm, Enumerate, MonteCarlo, SecondOrder
 from droptics.predictions import Closure, predictive
 from droptics.predictions.densities import Density, log_density
-from droptics.predictions.mixtures import conditional
+from droptics.predictions.mixtures import Outcome, conditional
 from droptics.predictions.results import Predictive
 from droptics.predictions.running import run
 from droptics.predictions.sampling import sampled_moments
@@ -92,7 +93,7 @@ def _densities(scale: float) -> list[Comparison]:
     off = (values[11] - centers) / noises
     heights = torch.tensordot(chances, torch.exp(-off.square() / 2) / (noises * math.sqrt(2 * math.pi)), 1)
     found.append(compare(own.pdf(values[11]), "==", scale * heights, "its density", 1e-9))
-    for level in (0.0, 1.0, -0.1):
+    for level in (0.0, 1.0, -0.1, math.nan):
         found.append(refuses(lambda level=level: density.quantile(level), "strictly between 0 and 1"))
     for noise in (0.0, -1.0, math.inf):
         found.append(refuses(lambda noise=noise: told.density(noise), "must be positive", f"noise {noise}"))
@@ -114,6 +115,11 @@ def _tails(scale: float) -> list[Comparison]:
         found.append(compare(told.log_likelihood(targets, NOISE), "==", scale * wanted, f"{far} deviations off", 1e-7))
         other = listed.log_likelihood(targets, NOISE)
         found.append(compare(other, "==", scale * wanted, f"{far} deviations off, all masks listed", 1e-7))
+        # one output far out and the other amid, the one in even rows and the other in odd ones
+        mixed = torch.where((torch.arange(5)[:, None] + torch.arange(2)) % 2 == 0, targets, centers.mean(0))
+        exact = chances.log()[:, None, None] - ((mixed - centers) / NOISE).square() / 2
+        wanted = torch.logsumexp(exact, 0) - math.log(NOISE * math.sqrt(2 * math.pi))
+        found.append(compare(told.log_likelihood(mixed, NOISE), "==", scale * wanted, f"{far} off, one of two", 1e-7))
     model, law_ = TwoLayerLinear(normal(1, 2, 3), normal(2, 2, 3)), Gaussian(tensor([0.2, 0.5, 0.1]), 3)
     points = normal(3, 4, 2)
     answer = predictive(model, points, law_)
@@ -227,6 +233,7 @@ def _drawn(scale: float) -> list[Comparison]:
         found.append(
             same((joint.method, joint.cost, joint.confidence), (text, samples, 0.0), f"its words, {name}", scale)
         )
+        found += _classes_drawn(told, parts, samples, name, scale)
     found += _coverage(deep, inputs, Product([Bernoulli(0.3, 3), Bernoulli(0.2, 4), Bernoulli(0.1, 4)]))
     linear = TwoLayerLinear(normal(1, 2, 3), normal(2, 2, 3))
     told = predictive(linear, inputs[:, :2], Bernoulli(0.3, 3), MonteCarlo(50, seed=1))
@@ -236,6 +243,38 @@ def _drawn(scale: float) -> list[Comparison]:
         answer = predictive(module, inputs, None, MonteCarlo(samples, seed=1))
         exact = answer.mean.method == "exact sum over 16 early masks, last site integrated"
         found.append(same(exact, words is not None, f"{samples} masks of 16", scale))
+    return found
+
+
+def _classes_drawn(told: Predictive, parts: list[Outcome], samples: int, name: str, scale: float) -> list[Comparison]:
+    """Class probabilities of drawn masks: means over them, the last mask listed, with Student intervals of 99 %."""
+    shares, inside = [], []
+    for _, affine in parts:
+        assert affine.units is not None
+        assert affine.law is not None
+        masks, chances = (torch.cat(part) for part in zip(*affine.law.atom_batches(4096), strict=True))
+        logits = affine.center + torch.einsum("mnj,nkj,pj->pmnk", *affine.units, masks - 1)
+        soft = logits.softmax(-1)
+        shares.append(torch.tensordot(chances, soft, 1))
+        inside.append(torch.tensordot(chances, torch.special.entr(soft).sum(-1), 1))
+    given = torch.cat(shares)
+    mean = given.mean(0)
+    entropy = torch.special.entr(mean).sum(-1)
+    half = scipy.stats.t.ppf(0.995, samples - 1) * given.std(0) / math.sqrt(samples)
+    classes = told.classes()
+    words = f"exact sum over {masks.shape[0]} head masks, {samples} early masks drawn"
+    found = [
+        compare(classes.probabilities.value, "==", scale * mean, f"classes, {name}"),
+        compare(classes.probabilities.lower, "==", scale * (mean - half).clamp_min(0), f"classes from below, {name}"),
+        compare(classes.probabilities.upper, "==", scale * (mean + half).clamp_max(1), f"classes from above, {name}"),
+        compare(classes.entropy.value, "==", scale * entropy, f"entropy, {name}"),
+        compare(classes.mutual_information.value, "==", scale * (entropy - torch.cat(inside).mean(0)), f"told, {name}"),
+    ]
+    for part, confidence in zip(
+        (classes.probabilities, classes.entropy, classes.mutual_information), (0.99, 0.0, 0.0), strict=True
+    ):
+        said = (part.method, part.cost, part.confidence)
+        found.append(same(said, (words, samples, confidence), f"words of classes, {name}", scale))
     return found
 
 
@@ -293,6 +332,9 @@ def _refused(scale: float) -> list[Comparison]:
     module = nn.Sequential(linear_head(1, 3, 4), nn.Dropout(0.3), nn.Tanh(), linear_head(3, 4, 2))
     batch = TwoLayerLinear(normal(1, 6, 2, 3), normal(2, 6, 2, 3))
     coins, odd, single = Bernoulli(0.3, 3), normal(1, 4, 2), TwoLayerLinear(normal(1, 1, 3), normal(2, 2, 3))
+    deep, whole = DeepLinear([normal(1, 2, 2), normal(2, 2, 2), normal(3, 2, 2)]), Block(0.3, 4, 4)
+    pairs = Factorization(normal(1, 4, 3), normal(2, 3, 3))
+    many = TwoLayerLinear(normal(1, 1, 30), normal(2, 2, 30))
     for name, call, words in (
         ("no law", lambda: predictive(net, inputs, None), "masks must be a droptics MaskLaw, got NoneType"),
         ("a law", lambda: predictive(module, inputs, coins), "masks must be None for a torch module"),
@@ -305,14 +347,26 @@ def _refused(scale: float) -> list[Comparison]:
         ("batch", lambda: predictive(batch, odd, coins, MonteCarlo(9)), "one model at a time, got a batch"),
         ("batch of densities", lambda: predictive(batch, odd, coins).density(0.1), "one model at a time"),
         ("limit", lambda: predictive(net, inputs, law, Enumerate(63)), "64 masks, more than the limit 63"),
-        (
-            "one class",
-            lambda: predictive(single, odd, coins).classes(),
-            "at least two outputs",
-        ),
+        ("one class", lambda: predictive(single, odd, coins).classes(), "at least two outputs"),
+        ("batch of classes", lambda: predictive(batch, odd, coins).classes(), "one model at a time"),
+        ("no list", lambda: predictive(linear, odd, Gaussian(0.3, 3), Enumerate()), "has no finite list of masks"),
+        ("layers", lambda: predictive(deep, odd, whole), "one independent law per masked layer"),
+        ("pairs", lambda: predictive(pairs, torch.zeros(5, 3).long(), coins), "pairs (row, column)"),
+        ("many masks", lambda: predictive(many, odd, SlidingBlock(0.3, 30, 2)).density(1.0), "short list of masks"),
     ):
         found.append(refuses(call, words, f"refused, {name}"))
     found.append(same(fails(lambda: predictive(linear, odd, coins, Closure())), 1.0, "no ReLU network", scale))
+    truth = _every(deep, odd, whole)
+    mean, joined = torch.tensordot(truth[1], truth[0], 1), MonteCarlo(400, seed=3, confidence=0.999999)
+    found.append(compare(predictive(deep, odd, whole, Enumerate()).mean.value, "==", scale * mean, "layers, listed"))
+    drawn = predictive(deep, odd, whole, joined).mean
+    found.append(compare(drawn.lower, "<=", mean, "layers, drawn from below"))
+    found.append(compare(drawn.upper, ">=", mean, "layers, drawn from above"))
+    for units in (16, 17):  # more than 2^16 masks of the early layers are no list
+        wide = DeepLinear([normal(1, units, 2), normal(2, 2, units), normal(3, 2, 2)])
+        answer = predictive(wide, odd, Product([Bernoulli(0.3, units), Bernoulli(0.2, 2)]))
+        found.append(same(answer.outcomes is None, units > 16, f"a list of {units} units", scale))
+    found.append(refuses(answer.mixture, "only the mean and the covariance of these outputs are known"))
     listed = predictive(module, inputs, None, Enumerate(16))
     found.append(compare(listed.mean.cost, "==", scale * 16, "a short list"))
     found.append(same(fails(lambda: predictive(module, inputs, None, Enumerate(15))), 1.0, "a list too long", scale))

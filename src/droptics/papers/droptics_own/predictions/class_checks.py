@@ -15,6 +15,7 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli, MaskLaw
 from droptics.models import TwoLayerLinear
 from droptics.papers.droptics_own.instruments import by_parts
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, simplex, tensor, uniform
 from droptics.penalties import Enumerate, MonteCarlo, UnitOutputs
 from droptics.predictions import calibration, expected_calibration_error, fit_noise, predictive
@@ -78,6 +79,7 @@ def _mixtures(scale: float) -> list[Comparison]:
         ("listed heads", coins, 6, torch.float64, "listed", True),
         ("normal", Bernoulli(0.3, 200), 200, torch.float64, "normal", False),
         ("normal, single", Bernoulli(0.3, 200), 200, torch.float32, "normal", False),
+        ("normal heads", Bernoulli(0.3, 200), 200, torch.float64, "normal", True),
         ("drawn", lopsided, 12, torch.float64, "drawn", False),
     )
     for name, law, units, dtype, kind, own in cases:
@@ -166,12 +168,22 @@ def _scored(scale: float) -> list[Comparison]:
     around = sizes[int(np.argmax([likelihood(float(s)) for s in sizes]))] + size * tensor([-0.02, 0.02])
     best = scipy.optimize.minimize_scalar(lambda s: -likelihood(s), bounds=around.tolist(), method="bounded").x
     found.append(compare(fitted, "==", scale * best, "noise of largest likelihood", 2e-4))
+    # beyond the period the score grows as the distance: E |y - X| - E |X - X'| / 2; half a cell of the grid at its end
+    for side in (-1.0, 1.0):
+        far = centers.T.amax(1, keepdim=True) if side > 0 else centers.T.amin(1, keepdim=True)
+        far = far + side * 40 * noise
+        apart_from = torch.tensordot(chances, distance(far[:, 0] - centers, noise), 1) - apart / 2
+        crps = calibration(told, far, noise, (0.5,))
+        found.append(compare(crps.crps, "==", scale * apart_from.mean(), f"ranked score far out, {side}", 1e-2))
+        found.append(same(crps.coverage, (0.0,), f"coverage far out, {side}", scale))
+        found.append(compare(1 + crps.pit, "==", scale * (1.5 + side / 2), f"distribution far out, {side}"))
     probabilities = torch.stack([simplex(k, 4) for k in range(30)])
+    probabilities[7] = tensor([0.0, 1.0, 0.0, 0.0])  # as sure as can be, in the last bin
     labels = torch.arange(30) % 4
     confidence, chosen = probabilities.max(1)
     total = 0.0
     for k in range(15):
-        here = [i for i in range(30) if k / 15 <= float(confidence[i]) < (k + 1) / 15]
+        here = [i for i in range(30) if k / 15 <= float(confidence[i]) < (k + 1) / 15 + (k == 14)]
         total += abs(sum(float(confidence[i]) - float(chosen[i] == labels[i]) for i in here)) / 30
     found.append(compare(expected_calibration_error(probabilities, labels), "==", scale * total, "error of confidence"))
     drawn = predictive(model, inputs, law, MonteCarlo(40, seed=2))

@@ -133,6 +133,9 @@ def masked_modules(scale: float) -> list[Comparison]:
             spread = float(variance.max().sqrt() if name == "mean" else variance.max())
             gap = (one.value - scale * truth) if name == "mean" else (one.value - truth)
             found.append(compare(gap, "==", 0.0, f"{name} of attention, {layered}", precision=0.12 * spread, scale=1.0))
+        listed = predictive(module, inputs)
+        found.append(compare(listed.mean.value, "==", scale * mean, f"mean of attention, all masks, {layered}"))
+        found.append(compare(listed.variance.value, "==", scale * variance, f"and variance, all masks, {layered}"))
     module_ = Stacked()
     coins, odds = every_coin([0.4] * 4 + [0.2] * 2)
     points = inputs
@@ -145,6 +148,9 @@ def masked_modules(scale: float) -> list[Comparison]:
     for name, one, truth in (("mean", told.mean, mean), ("variance", told.variance, variance)):
         found.append(compare(one.lower, "<=", truth, f"{name} of recurrent layers from below"))
         found.append(compare(one.upper, ">=", truth, f"{name} of recurrent layers from above"))
+    listed = predictive(module_, points)
+    found.append(compare(listed.mean.value, "==", scale * mean, "mean of recurrent layers, all masks"))
+    found.append(compare(listed.variance.value, "==", scale * variance, "and variance, all masks"))
     for by_function in (False, True):
         written, rows = Written(by_function), normal(2, 6, 3)
         for turn in range(3):
@@ -224,8 +230,9 @@ def wide_heads(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     features = normal(2, 5, 4)
     net = ReLUNet([normal(4, 3, 2), normal(5, 2, 3)], [normal(6, 3), normal(7, 2)])
-    law = Product([Bernoulli(0.3, 2), Bernoulli(0.4, 3)])
-    outputs, chances = network_masks(net, features[:, :2], [[0.3] * 2, [0.4] * 3])
+    rates = [[0.3, 0.5], [0.4, 0.1, 0.6]]
+    law = Product([Bernoulli(tensor(layer), len(layer)) for layer in rates])
+    outputs, chances = network_masks(net, features[:, :2], rates)
     center, own = _moments(outputs, chances)
     joint = torch.einsum("m,mni,mnj->nij", chances, outputs - center, outputs - center)
     for method in (ClosedForm(), Enumerate(), MonteCarlo(4000, seed=3)):
@@ -427,6 +434,10 @@ def scanned_estimators(scale: float) -> list[Comparison]:
         fitted = DropoutCompletion(2, rate, sweeps=2, dtype="float64").fit((rows, columns, values))
         errors = (values[::2] + 0.3 - fitted.predict(rows[::2], columns[::2])) ** 2
         found.append(compare(point.loss or 0.0, "==", scale * errors.mean(), f"completion at {rate}"))
+    # every table says which of its rates has the least loss
+    for name, scan in (("ridge", ridge), ("ridge, left out", left), ("completion", told)):
+        least = min(rates, key=dict(zip(rates, (point.loss or math.inf for point in scan.points), strict=True)).get)  # type: ignore[arg-type]
+        found.append(compare(scan.best, "==", scale * least, f"the best rate, {name}"))
     if scale != 1:
         return found
     chain = nn.Sequential(nn.Dropout(0.2), linear_head(1, 2, 2), nn.Dropout(0.2), linear_head(3, 2, 1)).requires_grad_()

@@ -41,7 +41,7 @@ def linear_covariance(scale: float) -> list[Comparison]:
         (two_layer, Block(0.4, 6, 3)),
         (two_layer, SlidingBlock(0.2, 6, 2)),
         (two_layer, Discrete(normal(6, 9, 6) + 2, torch.arange(1, 10).double() / 45)),
-        (connections, Bernoulli(0.3, 8)),
+        (connections, Bernoulli(torch.linspace(0.7, 0.0, 8).double(), 8)),
     ]
     found = []
     for model, law in laws:
@@ -111,10 +111,13 @@ def deep_covariance(scale: float) -> list[Comparison]:
     coins = [Bernoulli(0.2, INPUTS), Bernoulli(0.4, 3), Bernoulli(tensor([0.1, 0.6]), 2)]
     mixed = [SlidingBlock(0.2, INPUTS, 2), Discrete(normal(5, 3, 3) + 3, torch.ones(3) / 3), Block(0.3, 2, 2)]
     narrow = [Bernoulli(0.5, 1), Bernoulli(tensor([0.0, 0.9, 0.3]), 3)]
+    wide = tensor([0.4, 0.1])
     cases: tuple[tuple[str, list[int], bool, list[MaskLaw]], ...] = (
         ("coins", [INPUTS, 3, 2, OUTPUTS], True, [*coins]),
         ("any law", [INPUTS, 3, 2, OUTPUTS], True, [*mixed]),
         ("narrow, plain inputs", [INPUTS, 1, 3, OUTPUTS], False, [*narrow]),
+        ("any law, plain inputs", [INPUTS, 3, 4, OUTPUTS], False, [SlidingBlock(0.3, 3, 2), Block(wide, 4, 2)]),
+        ("coins and blocks", [INPUTS, 3, 2, OUTPUTS], True, [coins[0], mixed[1], coins[2]]),
     )
     for name, sizes, masked, laws in cases:
         weights = [normal(1 + k, sizes[k + 1], sizes[k]) for k in range(len(sizes) - 1)]
