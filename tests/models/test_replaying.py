@@ -60,6 +60,38 @@ def test_the_second_call_of_a_layer_has_its_name_in_a_replay(place):
     assert [call.site for call in replayed.calls] == names[names.index(place) :]
 
 
+class Thrice(nn.Module):
+    """One layer that runs between places, before each of them and behind the last."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.drop = nn.Linear(3, 3).double(), nn.Dropout(0.5)
+
+    def forward(self, inputs):
+        for _ in range(3):
+            inputs = torch.tanh(self.drop(self.layer(inputs)))
+        return self.layer(inputs)
+
+
+@pytest.mark.parametrize("turn", [0, 1, 2])
+def test_calls_behind_a_mask_run_again_whatever_they_returned_before(turn):
+    """The layer ran behind every place in the recorded run too, where another mask was given: by hand, to the bit."""
+    module, inputs, mask, recording = Thrice(), normal(4, 3), normal(4, 3, seed=1), Recording()
+    name = ("drop", "drop@2", "drop@3")[turn]
+
+    def switch(site, _):
+        return (lambda _: mask) if site == name else 0.0
+
+    with torch.no_grad():
+        watched(module, lambda: module(inputs), lambda *_: 0.0, recording=recording)
+        found, _ = watched(module, lambda: module(inputs), switch, replay=(recording, recording.places[name]))
+        expected = inputs
+        for number in range(3):
+            expected = module.layer(expected)
+            expected = torch.tanh(expected * mask if number == turn else expected)
+        assert torch.equal(found, module.layer(expected))
+
+
 class Deep(nn.Module):
     """A part with parts of its own before a place, and one around it."""
 

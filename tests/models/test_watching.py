@@ -137,6 +137,19 @@ def test_a_mask_of_the_second_call_of_a_layer_falls_there_when_the_first_is_repl
     assert float((outputs - expected).abs().max()) <= 1e-12 * float(expected.abs().max())
 
 
+@pytest.mark.parametrize("inplace", [False, True])
+def test_a_given_mask_leaves_what_it_falls_on_alone(inplace):
+    """Who reads the input of a site behind it reads what it was; a place without multipliers gives a copy on."""
+    x, drop = torch.arange(1.0, 7.0).reshape(2, 3), nn.Dropout(0.5, inplace)
+    part, mask = nn.Sequential(drop), torch.tensor([0.0, 2.0, 3.0])
+    outputs, _ = watched(part, lambda: part(x) + 10 * x, lambda *_: lambda _: mask)
+    assert torch.equal(x, torch.arange(1.0, 7.0).reshape(2, 3))
+    assert torch.equal(outputs, x * mask + 10 * x)
+    outputs, _ = watched(part, lambda: part(x), lambda *_: lambda _: None)
+    assert torch.equal(outputs, x)
+    assert outputs.data_ptr() != x.data_ptr()
+
+
 class Telling(nn.Module):
     """A layer that returns more than its outputs."""
 

@@ -154,6 +154,11 @@ def test_refusals():
         found.density(1e-7)
     with pytest.raises(ValueError, match="level"):
         found.interval(1.0, 1.0)
+    one_wrong = torch.full((7, OUTPUTS), 0.5, dtype=torch.float64)
+    one_wrong[2, 1] = 1.0
+    for level in (0.0, 1.0, -0.1, math.nan, one_wrong):
+        with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
+            found.density(1.0).quantile(level)
     with pytest.raises(ValueError, match="targets have shape"):
         found.log_likelihood(normal(7, 1), 1.0)
     with pytest.raises(NoClosedForm, match="short list of masks"):
@@ -172,6 +177,31 @@ def test_last_layers_in_single_precision():
     network = torch.nn.Linear(INPUTS, 2)
     found = predictive(LastLayer.of(network), skewed_inputs().float(), Gaussian(0.3, INPUTS))
     assert found.log_likelihood(normal(7, 2, dtype=torch.float32), 0.5).dtype == torch.float64
+
+
+def test_there_is_no_density_outside_the_period():
+    """One period further the series has its peaks again."""
+    model, law = CASES["relu"]
+    density = predictive(model, skewed_inputs(), law).density(0.4)
+    middle = density.low + density.width / 2
+    assert float(density.pdf(middle).min()) > 0
+    for periods in (-2, -1, 1, 2):
+        assert float(density.pdf(middle + periods * density.width).abs().max()) == 0
+        # the series of the whole period sums to one up to rounding
+        below = torch.full_like(middle, periods > 0)
+        close(density.cdf(middle + periods * density.width), below, 1e-12, scale=1.0)
+
+
+@pytest.mark.parametrize("units", [16, 17])
+def test_deep_networks_have_a_mixture_while_it_can_be_listed(units):
+    """More than 2^16 masks of the early layers are not promised; the moments stay exact."""
+    rates = torch.linspace(0.1, 0.6, units).double()
+    model = DeepLinear([normal(units, 2), normal(2, units), normal(OUTPUTS, 2)])
+    found = predictive(model, normal(3, 2), Product([Bernoulli(rates, units), Bernoulli(0.4, 2)]))
+    assert (found.outcomes is None) == (units == 17)
+    if units == 17:
+        with pytest.raises(NoClosedForm, match="only the mean and the covariance"):
+            found.density(1.0)
 
 
 def test_the_table_of_the_distribution_function_is_the_function():

@@ -17,6 +17,7 @@ from cases import (
     skewed_inputs,
 )
 from compare import close, covers
+from torch import nn
 
 from droptics.data import Entries, Measurements, Moments, Sample
 from droptics.errors import NoClosedForm, NoFiniteSupport
@@ -233,6 +234,25 @@ def test_many_inputs_take_the_walk():
     close(found.variance.value[:, 0], zero - mean.square(), 1e-12, scale=float(zero.max()))
     assert "mask outcomes" in found.variance.method
     assert found.outcomes is None
+
+
+def test_the_walk_tells_the_variance_of_every_output():
+    """Eleven of eighteen inputs are 0, so that the masks of the others say all; rates of their own, three outputs."""
+    rates, last = torch.linspace(0.05, 0.7, 18).double(), torch.tensor([0.5, 0.0, 0.3]).double()
+    weights, biases = [normal(3, 18), normal(3, 3, seed=1)], [normal(3, seed=2), normal(3, seed=3)]
+    few = normal(4, 7, seed=4)
+    found = predictive(
+        ReLUNet(weights, biases),
+        nn.functional.pad(few, (0, 11)),
+        Product([Bernoulli(rates, 18), Bernoulli(last, 3)]),
+    )
+    assert "mask outcomes" in found.variance.method
+    small = ReLUNet([weights[0][:, :7], weights[1]], biases)
+    mean, covariance = brute(small, few, Product([Bernoulli(rates[:7], 7), Bernoulli(last, 3)]))
+    # sums over 2^10 masks at most, as many roundings
+    close(found.mean.value, mean, 1e-12)
+    close(found.covariance.value, covariance, 1e-12)
+    close(found.variance.value, torch.diagonal(covariance, dim1=-2, dim2=-1), 1e-12)
 
 
 FAMILIES = {

@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 import torch
 from compare import close, covers
@@ -10,6 +11,7 @@ from networks import drawn_weights as seeded
 from torch import nn
 from torch.nn import functional
 
+from droptics.errors import NoClosedForm
 from droptics.masks import Bernoulli
 from droptics.models.watching import Places
 from droptics.penalties import MonteCarlo
@@ -150,20 +152,27 @@ def test_noise_of_some_examples_is_noticed():
     assert not read_module(seeded(LateNoise()), inputs(5, 3)).certain
 
 
+SOURCES = {"torch": lambda: float(torch.rand(())), "Python": random.random, "NumPy": np.random.random_sample}
+
+
 class Unused(nn.Module):
     """A number is drawn and may decide something in another pass."""
 
-    def __init__(self, share):
+    def __init__(self, share, source):
         super().__init__()
-        self.share, self.drop, self.head = share, nn.Dropout(0.3), nn.Linear(3, 2)
+        self.share, self.source, self.drop, self.head = share, source, nn.Dropout(0.3), nn.Linear(3, 2)
 
     def forward(self, x):
-        return self.head(self.drop(x)) * (1 + (torch.rand(()) < self.share))
+        return self.head(self.drop(x)) * (1 + (SOURCES[self.source]() < self.share))
 
 
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("share", [0.0, 0.01])
-def test_a_module_that_draws_is_never_certain(share):
-    assert not read_module(seeded(Unused(share)), inputs(5, 3)).certain
+def test_a_module_that_draws_is_never_certain(share, source):
+    module = seeded(Unused(share, source))
+    assert not read_module(module, inputs(5, 3)).certain
+    with pytest.raises(NoClosedForm, match="more masks than can be listed"):
+        predictive(module, inputs(5, 3))
 
 
 def test_masks_written_in_place_leave_no_derivative_and_no_control():
