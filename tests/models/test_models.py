@@ -167,6 +167,7 @@ def test_last_layer_by_name():
         (lambda: DeepLinear([normal(3, 4), normal(2, 2)]), r"weights\[1\] .columns. has size 2, expected 3"),
         (lambda: ReLUNet([normal(3, 4), normal(2, 3)], [normal(3)]), "biases has size 1, expected 2"),
         (lambda: ReLUNet([normal(3, 4), normal(2, 3)], [normal(2), None]), r"biases\[0\] has size 2"),
+        (lambda: ReLUNet([normal(3, 4), normal(2, 3)], [normal(3), normal(1)[0]]), r"biases\[1\] has size 0"),
         (lambda: TwoLayerLinear(normal(3, 2), normal(4, 2)).outputs(normal(5, 4), normal(3)), "multipliers"),
     ],
 )

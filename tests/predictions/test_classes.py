@@ -8,9 +8,9 @@ from cases import INPUTS, OUTPUTS, laws, normal, relu_network, skewed_inputs, sm
 from compare import close
 
 from droptics.masks import Bernoulli, Product
-from droptics.models import LastLayer, TwoLayerLinear
+from droptics.models import LastLayer, ReLUNet, TwoLayerLinear
 from droptics.penalties import Enumerate, MonteCarlo
-from droptics.predictions import predictive
+from droptics.predictions import mixtures, predictive
 from droptics.predictions.classes import _compiled_gaussian
 
 RELU_LAW = Product([Bernoulli(0.2, INPUTS), Bernoulli(0.5, 3), Bernoulli(0.3, 2)])
@@ -159,6 +159,15 @@ def test_refusals():
     found = predictive(TwoLayerLinear(normal(OUTPUTS, 3), normal(INPUTS, 3)), skewed_inputs(), Bernoulli(0.5, 3))
     with pytest.raises(ValueError, match="points must be"):
         found.classes(points=0)
+
+
+def test_a_mixture_in_many_parts_costs_all_of_them(monkeypatch):
+    """One early mask at a time: every one of 2^3 is evaluated."""
+    monkeypatch.setattr(mixtures, "CHUNK_ELEMENTS", 1)
+    net = ReLUNet([normal(4, 3), normal(3, 4, seed=1)])
+    law = Product([Bernoulli(torch.tensor([0.2, 0.5, 0.3]).double(), 3), Bernoulli(0.4, 4)])
+    found = predictive(net, normal(5, 3, seed=2), law).classes()
+    assert [part.cost for part in (found.probabilities, found.entropy, found.mutual_information)] == [8, 8, 8]
 
 
 def test_certain_outputs_are_their_softmax():

@@ -33,7 +33,7 @@ class ReLUNet(Layered):
         checked = []
         for i, (layer, bias) in enumerate(zip(layers, given, strict=True)):
             value = layer.new_zeros(layer.shape[-2]) if bias is None else as_float_tensor(bias, f"biases[{i}]")
-            check_size(f"biases[{i}]", value.shape[-1], layer.shape[-2], f"the rows of weights[{i}]")
+            check_size(f"biases[{i}]", value.ndim and value.shape[-1], layer.shape[-2], f"the rows of weights[{i}]")
             checked.append(value)
         check_same_kind({"weights[0]": layers[0]} | {f"biases[{i}]": bias for i, bias in enumerate(checked)})
         object.__setattr__(self, "weights", layers)

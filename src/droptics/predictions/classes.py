@@ -86,7 +86,7 @@ def classes_of(outcomes: Callable[[], Iterator[Outcome]], points: int, samples: 
     probabilities = (every @ given.flatten(1)).reshape(given.shape[1:])
     inside = every @ torch.cat([sums.entropies for _, sums in parts])
     entropy = _entropy(probabilities)
-    cost = len(weights) if samples is None else samples
+    cost = len(every) if samples is None else samples
     if exact and samples is None:
         return Classes(*(Estimate.exact(value, text, cost) for value in (probabilities, entropy, entropy - inside)))
     error = None if samples is None else given.detach().std(0) / math.sqrt(samples)

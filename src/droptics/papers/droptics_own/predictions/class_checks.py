@@ -18,7 +18,7 @@ from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, simplex, tensor, uniform
 from droptics.penalties import Enumerate, MonteCarlo, UnitOutputs
-from droptics.predictions import calibration, expected_calibration_error, fit_noise, predictive
+from droptics.predictions import Predictive, calibration, expected_calibration_error, fit_noise, predictive
 from droptics.predictions.affine import Affine
 from droptics.predictions.classes import Classes, classes_of
 
@@ -117,6 +117,9 @@ def _mixtures(scale: float) -> list[Comparison]:
             }
             method = told.probabilities.method
             found.append(compare(float(words[kind] in method), "==", 1.0, f"method, {label}: {method}"))
+            # what was evaluated: every early mask, of both batches, or those that were drawn
+            costs = [part.cost for part in (told.probabilities, told.entropy, told.mutual_information)]
+            found.append(same(costs, [samples or 3] * 3, f"costs, {label}", scale))
             if samples is not None:
                 half = scipy.stats.t.ppf(0.995, samples - 1) * given.std(0) / samples**0.5
                 upper, lower = (mean + half).clamp_max(1), (mean - half).clamp_min(0)
@@ -141,15 +144,11 @@ def _scored(scale: float) -> list[Comparison]:
     density = torch.tensordot(chances, torch.exp(-off.square() / 2) / (noise * math.sqrt(2 * math.pi)), 1)
     below = torch.tensordot(chances, torch.special.ndtr(off), 1)
     scored = calibration(told, targets, noise, (0.5, 0.8))
-
-    def distance(means: Tensor, s: float) -> Tensor:
-        """E |means + s e|, e standard normal."""
-        z = means / s
-        return s * math.sqrt(2 / math.pi) * torch.exp(-z.square() / 2) + means * (2 * torch.special.ndtr(z) - 1)
-
+    found.append(same((scored.noise, scored.levels), (noise, (0.5, 0.8)), "what was asked", scale))
+    found.append(same(calibration(told, targets, noise).levels, (0.5, 0.9, 0.95), "levels unasked", scale))
     # the library sums over 512 cells of a hundredth or two: each target may be half a cell off
-    apart = torch.einsum("a,b,abn->n", chances, chances, distance(centers[:, None] - centers, math.sqrt(2) * noise))
-    gaps = torch.tensordot(chances, distance(targets[:, 0] - centers, noise), 1) - apart / 2
+    apart = torch.einsum("a,b,abn->n", chances, chances, _distance(centers[:, None] - centers, math.sqrt(2) * noise))
+    gaps = torch.tensordot(chances, _distance(targets[:, 0] - centers, noise), 1) - apart / 2
     mean = torch.tensordot(chances, centers, 1)
     found.append(compare(scored.nll, "==", -scale * density.log().mean(), "likelihood", 1e-7))
     found.append(compare(scored.pit[:, 0], "==", scale * below, "distribution", 1e-7))
@@ -168,15 +167,7 @@ def _scored(scale: float) -> list[Comparison]:
     around = sizes[int(np.argmax([likelihood(float(s)) for s in sizes]))] + size * tensor([-0.02, 0.02])
     best = scipy.optimize.minimize_scalar(lambda s: -likelihood(s), bounds=around.tolist(), method="bounded").x
     found.append(compare(fitted, "==", scale * best, "noise of largest likelihood", 2e-4))
-    # beyond the period the score grows as the distance: E |y - X| - E |X - X'| / 2; half a cell of the grid at its end
-    for side in (-1.0, 1.0):
-        far = centers.T.amax(1, keepdim=True) if side > 0 else centers.T.amin(1, keepdim=True)
-        far = far + side * 40 * noise
-        apart_from = torch.tensordot(chances, distance(far[:, 0] - centers, noise), 1) - apart / 2
-        crps = calibration(told, far, noise, (0.5,))
-        found.append(compare(crps.crps, "==", scale * apart_from.mean(), f"ranked score far out, {side}", 1e-2))
-        found.append(same(crps.coverage, (0.0,), f"coverage far out, {side}", scale))
-        found.append(compare(1 + crps.pit, "==", scale * (1.5 + side / 2), f"distribution far out, {side}"))
+    found += _far_out(told, centers, chances, scale)
     probabilities = torch.stack([simplex(k, 4) for k in range(30)])
     probabilities[7] = tensor([0.0, 1.0, 0.0, 0.0])  # as sure as can be, in the last bin
     labels = torch.arange(30) % 4
@@ -188,4 +179,24 @@ def _scored(scale: float) -> list[Comparison]:
     found.append(compare(expected_calibration_error(probabilities, labels), "==", scale * total, "error of confidence"))
     drawn = predictive(model, inputs, law, MonteCarlo(40, seed=2))
     found.append(compare(drawn.std.square(), "==", scale * drawn.variance.value, "deviation"))
+    return found
+
+
+def _distance(means: Tensor, s: float) -> Tensor:
+    """E |means + s e|, e standard normal."""
+    z = means / s
+    return s * math.sqrt(2 / math.pi) * torch.exp(-z.square() / 2) + means * (2 * torch.special.ndtr(z) - 1)
+
+
+def _far_out(told: Predictive, centers: Tensor, chances: Tensor, scale: float) -> list[Comparison]:
+    """Beyond the period the score grows as the distance, E |y - X| - E |X - X'| / 2; half a cell at its end is off."""
+    found, noise = [], 0.4
+    apart = torch.einsum("a,b,abn->n", chances, chances, _distance(centers[:, None] - centers, math.sqrt(2) * noise))
+    for side, ends in ((-1.0, centers.amin(0)), (1.0, centers.amax(0))):
+        far = ends + side * 40 * noise
+        score = torch.tensordot(chances, _distance(far - centers, noise), 1) - apart / 2
+        scored = calibration(told, far, noise, (0.5,))
+        found.append(compare(scored.crps, "==", scale * score.mean(), f"ranked score far out, {side}", 1e-2))
+        found.append(same(scored.coverage, (0.0,), f"coverage far out, {side}", scale))
+        found.append(compare(1 + scored.pit, "==", scale * (1.5 + side / 2), f"distribution far out, {side}"))
     return found

@@ -28,6 +28,7 @@ from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.predictions.moment_checks import moments_of
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import normal, tensor, uniform
+from droptics.penalties import ClosedForm, Enumerate
 from droptics.predictions import predictive
 
 EXAMPLES = 6
@@ -171,30 +172,37 @@ def _batches(scale: float) -> list[Comparison]:
     X, rates = normal(4, EXAMPLES, 4), tensor([0.2, 0.0, 0.6])
     coins, blocks = Bernoulli(rates, 3), SlidingBlock(0.3, 3, 2)
     two = Product([coins, Bernoulli(tensor([0.5, 0.1]), 2)])
+    three = Product([Bernoulli(tensor([0.4, 0.0, 0.1, 0.3]), 4), *two.laws])
     U, V = normal(1, 2, 2, 3), normal(2, 4, 3)
     layers = [normal(3, 2, 3, 4), normal(5, 2, 3), normal(6, 2, 2, 2)]
+    offsets = [normal(8, 2, 3), normal(9, 2), normal(10, 2, 2)]
     cases: tuple[tuple[str, Callable[[Any], Model], Any], ...] = (
         ("untied", lambda k: TwoLayerLinear(U[k], V), coins),
         ("untied, blocks", lambda k: TwoLayerLinear(U[k], V), blocks),
         ("tied", lambda k: Autoencoder(normal(7, 2, 4, 3)[k]), coins),
         ("connections", lambda k: Connections(U[k, ..., :1], V[:, :1]), Bernoulli(tensor([0.2, 0.5, 0.0, 0.4]), 4)),
         ("deep", lambda k: DeepLinear([layers[0][k], layers[1], layers[2][k]]), two),
+        (
+            "ReLU",
+            lambda k: ReLUNet([layers[0][k], layers[1], layers[2][k]], [offsets[0][k], offsets[1], offsets[2][k]]),
+            three,
+        ),
     )
     for name, build, law in cases:
         both = build(slice(None))
-        told = predictive(both, X, law)
         found.append(same(both.batch_shape, torch.Size([2]), f"shape of a batch, {name}", scale))
-        masks, chances = (torch.cat(part) for part in zip(*law.atom_batches(64), strict=True))
-        for k in range(2):
-            one = build(k)
-            assert isinstance(both, LinearModel)
-            assert isinstance(one, LinearModel)
-            outputs = both.outputs(X)[k]
-            found.append(compare(outputs, "==", scale * one.outputs(X), f"outputs of a batch, {name}"))
-            found.append(compare(both.matrix()[k], "==", scale * one.matrix(), f"matrices, {name}"))
-            truth = moments_of(one.outputs(X, masks[:, None]), chances)
+        masks, chances = (torch.cat(part) for part in zip(*law.atom_batches(1024), strict=True))
+        each = [build(k) for k in range(2)]
+        for k, one in enumerate(each):
+            if isinstance(both, LinearModel) and isinstance(one, LinearModel):
+                found.append(compare(both.matrix()[k], "==", scale * one.matrix(), f"matrices, {name}"))
+            found.append(compare(both.outputs(X)[k], "==", scale * one.outputs(X), f"outputs of a batch, {name}"))
+        listed = [moments_of(one.outputs(X, masks[:, None]), chances) for one in each]
+        truth = [torch.stack(part) for part in zip(*listed, strict=True)]
+        for method in (ClosedForm(), Enumerate()):
+            told = predictive(both, X, law, method)
             for part, wanted in zip((told.mean, told.variance, told.covariance), truth, strict=True):
-                found.append(compare(part.value[k], "==", scale * wanted, f"moments of a batch, {name}"))
+                found.append(compare(part.value, "==", scale * wanted, f"moments of a batch, {name}, {method}"))
     return found
 
 
@@ -214,6 +222,7 @@ def _misfits(scale: float) -> list[Comparison]:
         ("weights[1] (columns) has size 2, expected 3", lambda: DeepLinear([pair[0], normal(6, 2, 2)])),
         ("biases has size 1, expected 2", lambda: ReLUNet(pair, [None])),
         ("biases[0] has size 2, expected 3", lambda: ReLUNet(pair, [normal(7, 2), None])),
+        ("biases[1] has size 0, expected 2", lambda: ReLUNet(pair, [None, torch.tensor(1.0).double()])),
         ("multipliers (last dimension) has size 3", lambda: TwoLayerLinear(U, V).outputs(X, far)),
         ("multipliers (last dimension) has size 3", lambda: Connections(U, V).outputs(X, far)),
         ("multipliers (last dimension) has size 3", lambda: Factorization(U, V).outputs(normal(7, 2, 3, 4), far)),
