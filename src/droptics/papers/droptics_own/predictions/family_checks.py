@@ -114,8 +114,8 @@ def _layers(scale: float) -> list[Comparison]:
         found.append(same(sizes, told, f"layers of {name}", scale))
     net = ReLUNet(weights, biases)
     found += _under(net, X, rectified, "ReLU", scale)
-    sizes = (net.layer_units, net.units, net.input_size, net.output_size)
-    found.append(same(sizes, ((4, 2, 5), 11, 4, 3), "sizes of ReLU", scale))
+    found.append(same((net.layer_units, net.units), ((4, 2, 5), 11), "layers of ReLU", scale))
+    found.append(same((net.input_size, net.output_size), (4, 3), "sizes of ReLU", scale))
     bare = ReLUNet(weights)
     found.append(compare(torch.cat(bare.biases), "==", torch.zeros(10), "biases that are not given"))
     found.append(same(len(net.tensors) + len(model.tensors), 9, "tensors", scale))
@@ -239,9 +239,8 @@ class Repeated(nn.Module):
 
     def __init__(self, times: int, paired: bool = False) -> None:
         super().__init__()
-        self.layer, self.last, self.times, self.paired = linear_head(1, 4, 4), nn.Identity(), times, paired
-        if paired:
-            self.layer = nn.LSTM(4, 2, batch_first=True).double()
+        self.last, self.times, self.paired = nn.Identity(), times, paired
+        self.layer: nn.Module = nn.LSTM(4, 2, batch_first=True).double() if paired else linear_head(1, 4, 4)
 
     def forward(self, inputs: Tensor) -> Tensor:
         for _ in range(self.times):
@@ -278,7 +277,7 @@ def _foreign(scale: float) -> list[Comparison]:
     )
     for module, words, call in cases:
         module.train()
-        found.append(refuses(lambda call=call, module=module: call(module), words))  # type: ignore[misc]
+        found.append(refuses(lambda call=call, module=module: call(module), words))
         hooks = sum(len(part._forward_hooks) + len(part._forward_pre_hooks) for part in module.modules())
         flags = {part.training for part in module.modules()}
         left = (hooks, flags) == (own if module is doubled else 0, {True})

@@ -41,7 +41,9 @@ class Halved(nn.Sequential):
     """A stack with a forward pass of its own."""
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return super().forward(inputs) / 2
+        for part in self:
+            inputs = part(inputs)
+        return inputs / 2
 
 
 class Doubled(nn.Dropout):
