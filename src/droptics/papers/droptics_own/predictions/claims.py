@@ -31,7 +31,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "classes-in-full",
         "Class probabilities, entropies and mutual information of listed, drawn and normal logits, the trial that "
-        "decides between them, and scores of observations are sums over their points.",
+        "decides between them, and scores of observations, far out too, are sums over their points, and cost all early "
+        "masks.",
         pair(class_checks.classes_in_full),
         (
             "predictions.predictive",
@@ -43,8 +44,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "masked-modules",
-        "Means and variances of attention, recurrent layers and written modules under their own dropout are those "
-        "over all masks.",
+        "Means and variances of attention, recurrent layers and written modules under their own dropout, summed and "
+        "drawn, are those over all masks.",
         pair(module_checks.masked_modules),
         ("predictions.predictive",),
         f"{ENUMERATED} Drawn numbers at 99.9999 %.",
@@ -82,7 +83,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "scanned-estimators",
-        "Scans of estimators are fits at each rate with losses of held-out examples; exact scans need no copies.",
+        "Scans of estimators are fits at each rate with losses of held-out examples, and the best rate has the least; "
+        "exact scans need no copies.",
         pair(module_checks.scanned_estimators),
         ("rates.tune_rates",),
         "Beside fits at each rate.",

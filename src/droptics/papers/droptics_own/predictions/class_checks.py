@@ -81,13 +81,18 @@ def _mixtures(scale: float) -> list[Comparison]:
         ("normal, single", Bernoulli(0.3, 200), 200, torch.float32, "normal", False),
         ("normal heads", Bernoulli(0.3, 200), 200, torch.float64, "normal", True),
         ("drawn", lopsided, 12, torch.float64, "drawn", False),
+        ("skewed", Bernoulli(0.95, 12), 12, torch.float64, "drawn", False),
     )
     for name, law, units, dtype, kind, own in cases:
         outcomes = _mixture(3, law, units, dtype, own)
-        if kind == "drawn":  # one unit carries a logit
-            for _, affine in outcomes:
-                assert affine.units is not None
+        for _, affine in outcomes if kind == "drawn" else ():
+            assert affine.units is not None
+            if law is lopsided:  # one unit carries a logit
                 affine.units.features[..., 0] *= 30
+            else:  # the first class is the largest whatever falls, which normal logits of this variance do not know
+                affine.units.features[...] = 1.0
+                affine.units.head[...] = tensor([1.0, -0.5, -0.5])[:, None]
+                affine.center[..., 0] += 1.8 * (12 * 0.95 / 0.05) ** 0.5
         precision = 1e-8 if dtype == torch.float64 else 1e-5
         for points, samples in ((256, None), (600, 3)):
             told = _told(outcomes, points, samples)
@@ -113,7 +118,7 @@ def _mixtures(scale: float) -> list[Comparison]:
                 "certain": "softmax of",
                 "listed": "exact sum over",
                 "normal": "Gaussian",
-                "drawn": "a third of the variance",
+                "drawn": "a third of the variance" if law is lopsided else "a trial of head masks disagreed",
             }
             method = told.probabilities.method
             found.append(compare(float(words[kind] in method), "==", 1.0, f"method, {label}: {method}"))
