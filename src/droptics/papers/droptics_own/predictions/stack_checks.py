@@ -27,7 +27,7 @@ Rest = Callable[[Tensor], Tensor]
 
 def written_modules(scale: float) -> list[Comparison]:
     """Moments of stacks and of modules in odd forms are those over all masks, or what was read is taken back."""
-    return [*_stacks(scale), *_in_place(scale), *_called(scale), *_unsteady(scale)]
+    return [*_stacks(scale), *_in_place(scale), *_called(scale), *_unsteady(scale), *_known(scale)]
 
 
 class Named(nn.Sequential):
@@ -239,4 +239,42 @@ def _unsteady(scale: float) -> list[Comparison]:
     words = "random that cannot be masked from outside"
     found.append(refuses(lambda: predictive(Changing("seldom"), inputs, None, SecondOrder()), words, "first order"))
     random.setstate(state)
+    return found
+
+
+class Switched(nn.Module):
+    """Dropout before the last layer, and noise before it where a buffer says so."""
+
+    noisy: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last, self.drop = linear_head(1, 3, UNITS), linear_head(3, UNITS, 2), nn.Dropout(RATE)
+        self.register_buffer("noisy", torch.zeros(()))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden = torch.tanh(self.first(inputs))
+        if self.noisy > 0:
+            hidden = hidden + torch.rand_like(hidden)
+        return self.last(self.drop(hidden))
+
+
+def _known(scale: float) -> list[Comparison]:
+    """A module that was read before is looked at again: its rate, its weights and what it draws may be others."""
+    found: list[Comparison] = []
+    module, inputs = Switched(), normal(2, 5, 3)
+    hidden = torch.tanh(module.first(inputs))
+    for turn, rate in enumerate((RATE, RATE, 0.6, 0.0, RATE)):
+        module.drop.p = rate
+        if turn == 4:
+            module.last.weight.mul_(1.5)
+        kept, chances = every_coin([rate] * UNITS)
+        truth = moments_of(module.last(hidden * (kept / (1 - rate))[:, None]), chances)
+        told = predictive(module, inputs)
+        for part, wanted in zip((told.mean, told.variance, told.covariance), truth, strict=True):
+            found.append(compare(1 + part.value, "==", scale * (1 + wanted), f"moments, turn {turn}"))
+    module.noisy.fill_(1.0)
+    found.append(refuses(lambda: predictive(module, inputs), "use MonteCarlo()", "noise that came later"))
+    module.noisy.fill_(0.0)
+    found.append(compare(predictive(module, inputs).variance.value, "==", scale * truth[1], "and is gone"))
     return found
