@@ -64,11 +64,13 @@ def test_in_evaluation_nothing_drops_unless_it_is_switched_on(name):
     part, x = make(0.4).eval(), torch.randn(2, 6, 4)
 
     def run() -> torch.Tensor:
-        return part(x, x, x) if name == "heads" else part(x)
+        return (part(x, x, x) if name == "heads" else part(x))[0]
 
     for switch, applied in ((as_written, False), (all_on, True), (only(site), True), (only(site, 0.0), False)):
-        _, trace = watched(part, run, switch)
+        (first, trace), (second, _) = (watched(part, run, switch) for _ in range(2))
         assert [call.applied for call in trace.calls] == [applied]
+        assert torch.equal(first, second) is not applied
+    assert not part.training
     part = make(0.0).train()
     _, trace = watched(part, run)
     assert trace.calls == []

@@ -256,7 +256,7 @@ class _FunctionWatch(DropoutCalls):
         if callable(wanted):
             return recurrent(func, [*values, *list(options.values())], masked(wanted))
         values[start + 2] = wanted
-        values[start + 3] = values[start + 3] and wanted > 0
+        values[start + 3] = wanted > 0
         with self._own_numbers():
             return func(*values, **options)
 
