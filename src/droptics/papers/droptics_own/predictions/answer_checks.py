@@ -367,6 +367,8 @@ def _refused(scale: float) -> list[Comparison]:
         answer = predictive(wide, odd, Product([Bernoulli(0.3, units), Bernoulli(0.2, 2)]))
         found.append(same(answer.outcomes is None, units > 16, f"a list of {units} units", scale))
     found.append(refuses(answer.mixture, "only the mean and the covariance of these outputs are known"))
+    exactly = predictive(net, inputs, law, Enumerate(64))
+    found.append(same(exactly.mean.cost, 64, "a list of just the limit", scale))
     listed = predictive(module, inputs, None, Enumerate(16))
     found.append(compare(listed.mean.cost, "==", scale * 16, "a short list"))
     found.append(same(fails(lambda: predictive(module, inputs, None, Enumerate(15))), 1.0, "a list too long", scale))

@@ -100,7 +100,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "network-moments",
         "Sampled means and variances of ReLU networks, with listed, stratified and main-effect controls, cover those "
-        "over all masks.",
+        "over all masks; where outputs are linear in the early mask, controls leave no noise in the mean.",
         (partial(moment_checks.network_moments, 1.0), partial(moment_checks.network_moments, 1.1)),
         ("predictions.predictive",),
         f"{ENUMERATED} Within five standard errors.",
@@ -159,8 +159,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Heads whose weights are computed or whose outputs are written to, stacks whose parts do more than torch's, "
         "masks that are written in place, modules that take several tensors or drop otherwise when they run again, "
         "sites of modules of every kind, sequences that are packed, places of examples, runs with given masks and code "
-        "that may change are read as they are; modes, buffers, hooks, forwards, inputs and random numbers are put "
-        "back.",
+        "that may change are read as they are; calls count as dropping where a mode or a switch lets them drop; modes, "
+        "buffers, hooks, forwards, inputs and random numbers are put back.",
         pair(reading_checks.modules_read),
         ("predictions.predictive",),
         "All masks; modules that show one thing each. A buffer that a pass replaces by one of another shape stays.",

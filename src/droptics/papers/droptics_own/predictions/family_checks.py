@@ -182,6 +182,7 @@ def _batches(scale: float) -> list[Comparison]:
         ("tied", lambda k: Autoencoder(normal(7, 2, 4, 3)[k]), coins),
         ("connections", lambda k: Connections(U[k, ..., :1], V[:, :1]), Bernoulli(tensor([0.2, 0.5, 0.0, 0.4]), 4)),
         ("deep", lambda k: DeepLinear([layers[0][k], layers[1], layers[2][k]]), two),
+        ("deep, at its end", lambda k: DeepLinear([layers[0][0], layers[1], layers[2][k]]), two),
         (
             "ReLU",
             lambda k: ReLUNet([layers[0][k], layers[1], layers[2][k]], [offsets[0][k], offsets[1], offsets[2][k]]),

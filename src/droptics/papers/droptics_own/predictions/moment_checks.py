@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from droptics.arrays import Array
 from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli, Block, Gaussian, MaskLaw, Product
-from droptics.models import ReLUNet, TwoLayerLinear
+from droptics.models import DeepLinear, ReLUNet, TwoLayerLinear
 from droptics.papers.droptics_own.audits.audit_checks import every_coin, every_mask, places, stack
 from droptics.papers.instances import normal, tensor, uniform
 from droptics.penalties import Enumerate, MonteCarlo, SecondOrder
@@ -151,7 +151,22 @@ def network_moments(scale: float) -> list[Comparison]:
         found.append(compare(listed.variance.value, "==", scale * truth[1], f"listed, {name}"))
     # one where intervals are as wide as they say, four where they are half of it
     squares = torch.stack(errors).square().mean((0, 2, 3))
-    return [*found, compare(squares, "<=", 2.0, WITHIN)]
+    return [*found, compare(squares, "<=", 2.0, WITHIN), *_nothing_left(scale)]
+
+
+def _nothing_left(scale: float) -> list[Comparison]:
+    """Outputs that are linear in the early mask: each control takes all noise off the mean, with rates of their own."""
+    found: list[Comparison] = []
+    inputs = normal(4, 5, 3)
+    for control, units, samples in (("gradient", 9, 30), ("atoms", 6, 60), ("main effects", 9, 200)):
+        weights = [normal(1, units, 3), normal(2, 4, units), normal(3, 2, 4)]
+        law = Product([Bernoulli(torch.linspace(0.1, 0.7, units).double(), units), Bernoulli(0.3, 4)])
+        told = predictive(DeepLinear(weights), inputs, law, MonteCarlo(samples, seed=1))
+        whole = torch.einsum("dc,cb,ba,na->nd", *weights[::-1], inputs)
+        found.append(compare(told.mean.value, "==", scale * whole, f"nothing left of the mean, {control}"))
+        named = f"control: {control} x 1.00" in told.mean.method
+        found.append(compare(float(named), "==", 1.0, f"{control}: {told.mean.method}"))
+    return found
 
 
 def _standardized(ours: Predictive, truth: tuple[Tensor, Tensor]) -> Tensor:

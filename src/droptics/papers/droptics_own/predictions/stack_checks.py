@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from droptics.evidence.claims import Comparison, compare
+from droptics.models.watching import all_off, all_on, as_written, only, watched
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.audits.audit_checks import every_coin
 from droptics.papers.droptics_own.predictions.moment_checks import moments_of
@@ -27,7 +28,7 @@ Rest = Callable[[Tensor], Tensor]
 
 def written_modules(scale: float) -> list[Comparison]:
     """Moments of stacks and of modules in odd forms are those over all masks, or what was read is taken back."""
-    return [*_stacks(scale), *_in_place(scale), *_called(scale), *_unsteady(scale), *_known(scale)]
+    return [*_stacks(scale), *_in_place(scale), *_called(scale), *_unsteady(scale), *_known(scale), *_modes(scale)]
 
 
 class Named(nn.Sequential):
@@ -277,4 +278,47 @@ def _known(scale: float) -> list[Comparison]:
     found.append(refuses(lambda: predictive(module, inputs), "use MonteCarlo()", "noise that came later"))
     module.noisy.fill_(0.0)
     found.append(compare(predictive(module, inputs).variance.value, "==", scale * truth[1], "and is gone"))
+    return found
+
+
+def _modes(scale: float) -> list[Comparison]:
+    """Dropout of layers, attention and recurrent layers counts as applied where the mode, or a switch, lets it drop."""
+    found: list[Comparison] = []
+    inputs = normal(6, 3, 6, 4)
+    parts: tuple[tuple[nn.Module, str], ...] = (
+        (nn.Dropout(RATE), ""),
+        (nn.MultiheadAttention(4, 2, dropout=RATE, batch_first=True), "attention_dropout"),
+        (nn.GRU(4, 4, 2, dropout=RATE, batch_first=True), "GRU_dropout"),
+    )
+    for part, name in parts:
+        given = (inputs,) * (3 if isinstance(part, nn.MultiheadAttention) else 1)
+        module = nn.Sequential(part).double()
+        site = f"0.{name}" if name else "0"
+
+        def run(part: nn.Module = part, given: tuple[Tensor, ...] = given) -> Tensor:
+            torch.manual_seed(3)
+            result: Tensor | tuple[Tensor, ...] = part(*given)
+            return result[0] if isinstance(result, tuple) else result
+
+        with torch.random.fork_rng(devices=[]):
+            module.eval()
+            quiet = run()
+            module.train()
+            dropped = run()
+            for mode, switch, applied in (
+                (False, as_written, False),
+                (True, as_written, True),
+                (False, all_on, True),
+                (True, all_off, False),
+                (False, only(site), True),
+                (True, only("elsewhere"), False),
+            ):
+                module.train(mode)
+                outputs, trace = watched(module, run, switch)
+                (call,) = trace.calls
+                label = f"{site}, training {mode}, {applied}"
+                told = (call.site, call.rate, call.applied, call.asked)
+                found.append(same(told, (site, RATE, applied, mode), f"what is seen, {label}", scale))
+                wanted = dropped if applied else quiet
+                found.append(compare(outputs, "==", scale * wanted, f"outputs, {label}"))
     return found
