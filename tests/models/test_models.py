@@ -181,6 +181,11 @@ def test_sizes_and_batches_are_told():
     assert (net.input_size, net.output_size, net.layer_units) == (3, 2, (3, 5))
     assert net.batch_shape == (2,)
     assert Connections(normal(6, 3, 2), normal(4, 2)).batch_shape == (6,)
+    for place in range(3):
+        weights = [normal(5, 4), normal(6, 5), normal(2, 6)]
+        weights[place] = torch.stack([weights[place]] * 3)
+        assert DeepLinear(weights).batch_shape == (3,)
+        assert DeepLinear(weights).matrix().shape == (3, 2, 4)
     table = Factorization(normal(7, 3, 2), normal(4, 2))
     assert table.batch_shape == (7,)
     close(table.matrix(), torch.stack([u @ table.V.mT for u in table.U]))

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import scipy.stats
 import torch
 from cases import INPUTS, OUTPUTS, laws, normal, relu_network, skewed_inputs, small_network
 from compare import close
@@ -151,6 +152,28 @@ def test_sampled_early_masks_carry_an_interval():
     assert bool(((found.probabilities.value - truth).abs() <= 2 * half).all())
     assert found.entropy.confidence == 0.0
     assert found.probabilities.method.endswith("400 early masks drawn")
+
+
+def test_intervals_of_class_probabilities_are_students():
+    """From the softmax given each of twelve early masks, the last one listed; rare classes, cut at zero."""
+    model = ReLUNet([normal(4, 3), 3 * normal(3, 4, seed=1)], [normal(4, seed=2), normal(3, seed=3)])
+    last = torch.tensor([0.4, 0.1, 0.6, 0.3]).double()
+    law, inputs = (
+        Product([Bernoulli(torch.tensor([0.2, 0.5, 0.3]).double(), 3), Bernoulli(last, 4)]),
+        normal(5, 3, seed=4),
+    )
+    answer = predictive(model, inputs, law, MonteCarlo(12, seed=2))
+    given = []
+    for _, affine in answer.mixture()():
+        center, rows = affine.center, affine.units.contributions
+        given.append(sum(p * torch.softmax(center + rows @ (z - 1), -1) for z, p in Bernoulli(last, 4).atoms()))
+    given = torch.cat(given)
+    half = scipy.stats.t.ppf(0.995, 11) * given.std(0) / math.sqrt(12)
+    found = answer.classes().probabilities
+    close(found.value, given.mean(0), 1e-12)
+    close(found.lower, (given.mean(0) - half).clamp_min(0), 1e-11)
+    close(found.upper, (given.mean(0) + half).clamp_max(1), 1e-11)
+    assert float(found.lower.min()) == 0
 
 
 def test_refusals():

@@ -394,6 +394,8 @@ def test_refusals_say_what_to_do():
         (lambda: predictive(model, inputs[0], law), ValueError, "inputs must be .examples, features"),
         (lambda: predictive(model, inputs.float(), law), ValueError, "convert them with inputs.to"),
         (lambda: predictive(model, inputs * math.nan, law), ValueError, "inputs must be finite"),
+        # outputs are finite, their squares are not
+        (lambda: predictive(model, inputs * 1e200, law), ValueError, "too large for torch.float64"),
         (lambda: predictive(model, inputs, law, Certified()), ValueError, "method must be"),
         (lambda: predictive(model, inputs, law, Enumerate(limit=4)), ValueError, "more than the limit 4"),
         (lambda: predictive(model, inputs, GAUSSIAN(3), Enumerate()), NoFiniteSupport, "no finite list"),
@@ -404,6 +406,8 @@ def test_refusals_say_what_to_do():
     for call, error, text in cases:
         with pytest.raises(error, match=text):
             call()
+    # as many masks as the limit are listed
+    close(predictive(model, inputs, law, Enumerate(limit=8)).mean.value, model.outputs(inputs), 1e-12)
 
 
 def test_a_law_across_layers_is_enumerated_and_sampled_as_a_whole():

@@ -208,6 +208,9 @@ def forwards():
     def by_keyword(self, x, *, scales=[1.0]):  # noqa: B006
         return scales[0] * x
 
+    def in_pairs(self, x, scales=(1.0, [2.0])):
+        return scales[1][0] * x
+
     def fresh(self, x):
         return x + torch.rand(x.shape, generator=torch.Generator())
 
@@ -217,6 +220,7 @@ def forwards():
         "closure": by_closure,
         "default": by_default,
         "keyword": by_keyword,
+        "list in a tuple": in_pairs,
         "fresh generator": fresh,
         "dictionary": lambda self, x: TABLE["scale"] * x,
         "class of others": lambda self, x: Tools.scale * x,
