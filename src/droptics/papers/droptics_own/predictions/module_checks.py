@@ -436,7 +436,8 @@ def scanned_estimators(scale: float) -> list[Comparison]:
         found.append(compare(point.loss or 0.0, "==", scale * errors.mean(), f"completion at {rate}"))
     # every table says which of its rates has the least loss
     for name, scan in (("ridge", ridge), ("ridge, left out", left), ("completion", told)):
-        least = min(rates, key=dict(zip(rates, (point.loss or math.inf for point in scan.points), strict=True)).get)  # type: ignore[arg-type]
+        losses = dict(zip(rates, (point.loss or math.inf for point in scan.points), strict=True))
+        least = min(losses, key=losses.__getitem__)
         found.append(compare(scan.best, "==", scale * least, f"the best rate, {name}"))
     if scale != 1:
         return found

@@ -73,7 +73,7 @@ def _squared(seed: int) -> Squared:
 
 
 def _patched(layer: nn.Linear) -> nn.Linear:
-    layer.forward = lambda input: functional.linear(input, layer.weight, layer.bias).abs()  # type: ignore[method-assign]
+    vars(layer)["forward"] = lambda input: functional.linear(input, layer.weight, layer.bias).abs()
     return layer
 
 
