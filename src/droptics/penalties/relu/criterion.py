@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from tqdm import tqdm
 
 from droptics.answers import checked
@@ -318,22 +317,39 @@ class Plan:
 
 
 class _Expectation(torch.autograd.Function):
-    """Value of a walk as a function of its weights and biases; the backward pass walks again."""
+    """Value of a walk as a function of its weights and biases."""
 
     @staticmethod
     def forward(ctx: Any, walk: Walk, *arguments: Tensor) -> Tensor:
         ctx.walk = walk
+        ctx.save_for_backward(*arguments)
         with torch.no_grad():
             return walk.value(0, *_start(walk))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> Any:
-        walk = ctx.walk
+        return None, *_Slopes.apply(ctx.walk, upstream, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
+
+
+class _Slopes(torch.autograd.Function):
+    """Upstream times the derivative of a walk, which walks again; its own derivative is refused.
+
+    It is a function of the weights, so that whoever asks for a second derivative comes by here. With torch's
+    `once_differentiable`, which forgets them, `torch.autograd.grad` would leave its part out and say nothing.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, walk: Walk, upstream: Tensor, *arguments: Tensor) -> tuple[Tensor, ...]:
         with torch.no_grad():
             grads = [(torch.zeros_like(s.weight), torch.zeros_like(s.bias)) for s in walk.stages]
             walk.gradient(0, *_start(walk), upstream, grads)
-        return None, *(tensor for pair in grads for tensor in pair)
+        return tuple(tensor for pair in grads for tensor in pair)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> Any:
+        raise NotImplementedError(
+            "the exact criterion of ReLU networks is differentiable once; use Enumerate() for more derivatives"
+        )
 
 
 def _start(walk: Walk) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,9 @@ from droptics.papers.droptics_own.penalties import (
     drawn_mask_checks,
     entropy_checks,
     interval_data_checks,
+    outside_checks,
     piece_checks,
+    refused_checks,
     route_checks,
     sampled_checks,
     side_path_checks,
@@ -131,6 +133,55 @@ CLAIMS: tuple[Claim, ...] = (
             "penalties.sub_penalties",
         ),
         "All masks.",
+    ),
+    room_claim(
+        "from-outside",
+        "Penalties, least penalties and envelopes of derived families are those of their bases, those of families "
+        "from outside follow from the Gram matrix that they state; ReLU networks have a sum where the laws before "
+        "the last have lists, within its time, of one derivative. Tiny rates keep their digits, errors asked for after "
+        "weights or data were changed are infinite, and factors of entries in unequal proportions and of isotropic "
+        "matrices are balanced, equalized and enveloped by their roots.",
+        pair(outside_checks.from_outside),
+        (
+            "penalties.penalty",
+            "penalties.criterion",
+            "penalties.relu_criterion",
+            "penalties.best_method",
+            "penalties.has_closed_form",
+            "penalties.is_linear_in_masks",
+            "penalties.effective_strength",
+            "penalties.unit_gram",
+            "penalties.unit_energies",
+            "envelopes.induced",
+            "envelopes.envelope",
+            "equalization.balance",
+            "equalization.equalize",
+        ),
+        "Written out, by enumeration; tiny penalties to first order in the rate.",
+    ),
+    room_claim(
+        "refused-penalties",
+        "Models, data, laws and options that do not belong together are refused in words, and answered beside; so are "
+        "least penalties, envelopes and equalized networks that nobody knows. Blocks of one rate have the least "
+        "penalty of their norm where they are as many as its tail asks for, and balanced factors at multiples of the "
+        "next power of two; unequal ones shrink by their harmonic mean over their number. Laws without noise, "
+        "inference mode, slopes of draws, rows that do not meet and certified bounds under normal noise are by "
+        "definition.",
+        pair(refused_checks.refused_penalties),
+        (
+            "penalties.penalty",
+            "penalties.has_closed_form",
+            "penalties.effective_strength",
+            "envelopes.induced",
+            "envelopes.envelope",
+            "equalization.equalize",
+            "equalization.joint_equalizer",
+            "equalization.order_gaps",
+            "equalization.rank_one_network",
+            "equalization.rescale",
+            "optima.certify",
+        ),
+        "By the words of refusals; conditions of optimality; quadrature and enumeration.",
     ),
     room_claim(
         "intervals-in-full",

@@ -1,0 +1,252 @@
+"""What penalties and least penalties refuse, each beside a neighbor that is answered, and answers at the edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from droptics.data import Entries, Moments, Sample
+from droptics.envelopes import envelope, induced
+from droptics.equalization import equalize, joint_equalizer, order_gaps, rank_one_network, rescale
+from droptics.errors import NoClosedForm, NoFiniteSupport
+from droptics.evidence.claims import Comparison, compare
+from droptics.losses import CrossEntropy
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, Product
+from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, LastLayer, ReLUNet, TwoLayerLinear
+from droptics.optima import certify
+from droptics.papers.droptics_own.across.small_room_checks import linear_head
+from droptics.papers.droptics_own.instruments import by_parts
+from droptics.papers.droptics_own.telling import fails, refuses, same
+from droptics.papers.instances import moments, normal, simplex, tensor
+from droptics.penalties import (
+    Certified,
+    Enumerate,
+    MonteCarlo,
+    SecondOrder,
+    effective_strength,
+    has_closed_form,
+    penalty,
+)
+from droptics.spectra import action
+
+
+def refused_penalties(scale: float) -> list[Comparison]:
+    """What does not fit, what has no closed form, blocks that are too few, and answers at the edges."""
+    return by_parts((_unfit, _unknown, _blocks, _edges, _noisy), scale)
+
+
+def _unfit(scale: float) -> list[Comparison]:
+    """Arguments that do not belong together are named, and the same with one that fits is answered."""
+    two, factors = TwoLayerLinear(normal(1, 2, 4), normal(2, 3, 4)), Factorization(normal(1, 2, 4), normal(2, 3, 4))
+    known, law = moments(3, 2, 3), Bernoulli(0.3, 4)
+    X, Y, labels = normal(4, 6, 3), normal(5, 6, 2), torch.arange(6) % 2
+    data, classes = Sample(X, Y), Sample(X, labels)
+    head, deep = LastLayer.of(linear_head(1, 3, 2)), DeepLinear([normal(6, 4, 3), normal(7, 2, 4)])
+    net = ReLUNet([normal(6, 4, 3), normal(7, 2, 4)])
+    cells = Entries(torch.tensor([0, 1, 1]), torch.tensor([2, 0, 1]), normal(8, 3), (2, 3))
+    tall = Entries(cells.rows, cells.columns, cells.values, (2, 4))
+    coins, wrong = Product([Bernoulli(0.2, 3), law]), "exact"
+    listed = Enumerate()
+    cases: tuple[tuple[Callable[[], Any], str, Callable[[], Any]], ...] = (
+        (
+            lambda: penalty(two, known, law, listed, CrossEntropy()),
+            "data must be a Sample for CrossEntropy",
+            lambda: penalty(two, classes, law, listed, CrossEntropy()),
+        ),
+        (
+            lambda: penalty(head, known, Bernoulli(0.3, 3), listed),
+            "data must be a Sample for LastLayer",
+            lambda: penalty(head, data, Bernoulli(0.3, 3), listed),
+        ),
+        (
+            lambda: penalty(two, Sample(X, normal(5, 6, 3)), law),
+            "data have 3 outputs but the model has 2",
+            lambda: penalty(two, data, law),
+        ),
+        (lambda: penalty(two, cells, law), "must be Sample or Moments, got Entries", lambda: penalty(two, known, law)),
+        (lambda: penalty(factors, data, law), "must be Entries or Measurements", lambda: penalty(factors, cells, law)),
+        (
+            lambda: penalty(factors, tall, law),
+            "matrix of shape (2, 4) but the factors give (2, 3)",
+            lambda: penalty(factors, cells, law),
+        ),
+        (
+            lambda: penalty(net, Sample(X[:, :2], Y), coins),
+            "the model takes 3 features",
+            lambda: penalty(net, data, coins),
+        ),
+        (
+            lambda: penalty(two, data.to(torch.float32), law),
+            "data are torch.float32 on cpu but the model is torch.float64",
+            lambda: penalty(two, data, law),
+        ),
+        (
+            lambda: penalty(two, data, Bernoulli(0.3, 3)),
+            "masks has size 3, expected 4",
+            lambda: penalty(two, data, law),
+        ),
+        (lambda: penalty(two, data, law, wrong), "method", lambda: penalty(two, data, law)),  # type: ignore[arg-type]
+        (lambda: induced(two, classes, law), "floating-point targets", lambda: induced(two, data, law)),
+        (
+            lambda: order_gaps(deep, cells, law),
+            "data must be a Sample or Moments, got Entries",
+            lambda: order_gaps(deep, known, law),
+        ),
+        (lambda: rescale(net, -torch.ones(4).double()), "must be positive", lambda: rescale(deep, -torch.ones(4))),
+        (
+            lambda: rank_one_network(normal(1, 2), normal(2, 3), []),
+            "at least one hidden width",
+            lambda: rank_one_network(normal(1, 2), normal(2, 3), [1]),
+        ),
+        (lambda: effective_strength((), 0.3), "at least one hidden width", lambda: effective_strength((1,), 0.3)),
+    )
+    found = []
+    for call, words, neighbor in cases:
+        found += [refuses(call, words), compare(fails(neighbor, Exception), "==", 0.0, f"answered beside: {words}")]
+    counted = fails(lambda: penalty(two, data, Gaussian(0.3, 4), Enumerate()), NoFiniteSupport)
+    found.append(compare(counted, "==", scale, "noise has no list of masks"))
+    return found
+
+
+def _unknown(scale: float) -> list[Comparison]:
+    """Least penalties, envelopes and equalized networks that nobody knows are refused as such, with what to do."""
+    two, pair = TwoLayerLinear(normal(1, 2, 4), normal(2, 3, 4)), TwoLayerLinear(normal(1, 5, 2, 4), normal(2, 5, 3, 4))
+    tied, ties = Autoencoder(normal(3, 3, 4)), Autoencoder(normal(3, 5, 3, 4))
+    known, law, rates = moments(3, 2, 3), Bernoulli(0.3, 4), Bernoulli(tensor([0.1, 0.2, 0.3, 0.4]), 4)
+    flat = Moments(torch.eye(3).double(), normal(4, 3, 3), 20 * torch.eye(3).double())
+    singular = moments(3, 2, 3, rank=2)
+    several = Discrete(tensor([[2.0, 0, 1, 1], [0, 2.0, 1, 1], [1, 1, 0.5, 1.5]]), tensor([0.25, 0.25, 0.5]))
+    deep = DeepLinear([normal(6, 4, 3), normal(7, 4, 4), normal(8, 2, 4)])
+    some = DeepLinear([normal(6, 5, 4, 3), normal(7, 5, 4, 4), normal(8, 5, 2, 4)])
+    even, uneven = Product([law, Bernoulli(0.2, 4)]), Product([law, rates])
+    masked = DeepLinear([*deep.weights[:2], normal(8, 2, 4)], mask_inputs=True)
+    inputs = Product([Bernoulli(0.1, 3), *even.laws])
+    wide = DeepLinear([normal(9, 46341, 1), normal(10, 1, 46341)])
+    point = Moments(*3 * [torch.ones(1, 1).double()])
+    cells = Connections(normal(1, 2, 2), normal(2, 3, 2))
+    cases: tuple[tuple[Callable[[], Any], str], ...] = (
+        (lambda: induced(two, known, several), "the induced penalty under Discrete has no closed form"),
+        (lambda: envelope(two, known, several), "the convex envelope under Discrete is not known"),
+        (lambda: induced(tied, flat, Block(0.3, 4, 2)), "closed form for independent units only, not for Blocks"),
+        (lambda: induced(cells, known, Block(0.3, 6, 2)), "needs independent units with one rate"),
+        (lambda: induced(deep, known, uneven), "layer 1 has Bernoulli with other rates"),
+        (lambda: envelope(deep, known, uneven), "layer 1 has Bernoulli with other rates"),
+        (lambda: envelope(masked, known, inputs), "without masks on the inputs"),
+        (lambda: equalize(masked, known, inputs), "without masks on its inputs"),
+        (lambda: equalize(deep, singular, even), "the second moment of the inputs is singular"),
+        (lambda: equalize(some, known, even), "one DeepLinear model"),
+        (lambda: equalize(pair, known, law), "got a batch"),
+        (lambda: equalize(ties, flat, rates), "got a batch"),
+        (lambda: penalty(wide, point, Bernoulli(0.3, 46341)), "the limit is 46340 units"),
+        (lambda: penalty(deep, known, Block(0.3, 8, 4), Certified()), "use ClosedForm(), which is exact"),
+        (lambda: action(Block(0.3, 4, 2)).cutoff, "enough for independent units only"),
+    )
+    found = [refuses(call, words) for call, words in cases]
+    # the first eight have no closed form; batches are a wrong argument
+    found += [compare(fails(call, NoClosedForm), "==", scale, words) for call, words in cases[:8]]
+    found.append(same(has_closed_form(wide, Bernoulli(0.3, 46341)), False, "so there is none", scale))
+    each = [equalize(TwoLayerLinear(*one), known, law) for one in zip(*pair.tensors, strict=True)]
+    least = torch.stack([penalty(one, known, law).value for one in each])
+    found.append(compare(induced(pair, known, law), "==", scale * least, "members one by one"))
+    turned = equalize(ties, flat, law)
+    sizes = turned.U.square().sum(-2)
+    found.append(compare(sizes, "==", scale * sizes.mean(-1, keepdim=True), "tied members at one rate"))
+    kept = ties.U @ ties.U.mT
+    found.append(compare(turned.U @ turned.U.mT, "==", scale * kept, "whose maps stay", 1e-9))
+    return found
+
+
+def _blocks(scale: float) -> list[Comparison]:
+    """How many blocks a spectrum needs, which numbers of blocks have balanced factors, and bounds of unequal rates."""
+    found: list[Comparison] = []
+    spectrum = tensor([5.0, 1.0, 0.9, 0.8])
+    population = Moments.of_map(torch.diag(spectrum))
+    # one leading value and a tail of three: three blocks of two attain the norm, four and eight by rows of signs
+    norm = spectrum[0] ** 2 + spectrum[1:].sum() ** 2
+    for blocks in (2, 3, 4, 5, 6, 8, 12):
+        half = torch.nn.functional.pad(torch.diag(spectrum.sqrt()), (0, 2 * blocks - 4))
+        model = TwoLayerLinear(half, half)
+        law, least = Block(0.3, 2 * blocks, 2), 0.3 / 0.7 / blocks * norm
+        found.append(compare(envelope(model, population, law), "==", scale * least, f"envelope of {blocks} blocks"))
+        if blocks < 3:
+            few = "is known when at least 3 blocks share this spectrum"
+            found.append(refuses(lambda m=model, law=law: induced(m, population, law), few))
+        else:
+            found.append(compare(induced(model, population, law), "==", scale * least, f"least of {blocks} blocks"))
+        if blocks % 4:
+            words = "no balanced factors are constructed for rank 4"
+            found.append(refuses(lambda m=model, law=law: equalize(m, population, law), words, f"{words}, {blocks}"))
+        else:
+            even = equalize(model, population, law)
+            found.append(compare(even.matrix(), "==", scale * torch.diag(spectrum), f"map of {blocks} blocks"))
+            found.append(compare(penalty(even, population, law), "==", scale * least, f"attained, {blocks} blocks"))
+    for rates in ([0.1, 0.6, 0.3, 0.5], [0.0, 0.6, 0.3, 0.5], [0.2, 0.2, 0.2, 0.2]):
+        law = Block(tensor(rates), 8, 2)
+        share = 0.0 if min(rates) == 0 else 1 / sum((1 - rate) / rate for rate in rates)
+        kept, cost = action(law).shrink(spectrum)
+        # optimal for ||v - x||^2 + share ||x||^2: v - x is share times a vector whose dual norm is the norm of x
+        slope = spectrum - kept
+        dual = float(slope.sort(descending=True).values[:2].square().sum())
+        found.append(compare(share * (slope @ kept), "==", scale * dual, f"optimal, {rates}"))
+        found.append(compare(share * cost, "==", scale * dual, f"its cost, {rates}"))
+        bound = certify(TwoLayerLinear(normal(1, 4, 8), normal(2, 4, 8)), population, law).bound
+        found.append(compare(bound, "==", scale * (float(slope.square().sum()) + cost), f"bound, {rates}", 1e-8))
+    return found
+
+
+def _edges(scale: float) -> list[Comparison]:
+    """Masks without noise, inference, families of unknown rounding, slopes of draws, rows that do not meet."""
+    found: list[Comparison] = []
+    deep, known = DeepLinear([normal(6, 4, 3), normal(7, 2, 4)]), moments(3, 2, 3)
+    still = penalty(deep, known, Bernoulli(0.0, 4), SecondOrder(None))
+    found.append(same(float(still), 0.0, "no noise has no curvature", scale))
+    U, V, law = normal(1, 2, 4), normal(2, 3, 4), Bernoulli(0.3, 4)
+    data = Sample(normal(4, 6, 3), normal(5, 6, 2), simplex(6, 6))
+    plain = penalty(TwoLayerLinear(U, V), data, law)
+    with torch.inference_mode():
+        inside = penalty(TwoLayerLinear(U * 1, V * 1), Sample(data.inputs * 1, data.targets * 1, simplex(6, 6)), law)
+        found.append(compare(inside, "==", scale * plain.value, "in inference mode"))
+        found.append(compare(inside.error, "==", scale * plain.error, "its rounding", 1e-9, 1e-300))
+
+    def drawn(left: Any) -> Any:
+        return penalty(TwoLayerLinear(left, V), data, law, MonteCarlo(200, seed=1)).value
+
+    leaf = U.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(drawn(leaf), leaf)
+    found.append(compare(torch.func.grad(drawn)(U), "==", scale * slope, "slopes of draws"))
+    rows, other = torch.linalg.qr(normal(7, 6, 6)).Q.split([2, 4])
+    turn = joint_equalizer(normal(8, 3, 2) @ rows, other[:3], seed=1)
+    products = ((normal(8, 3, 2) @ rows) @ turn).norm(dim=0) * (other[:3] @ turn).norm(dim=0)
+    found.append(compare(1 + products, "==", scale, "rows that do not meet"))
+    found.append(compare(turn.mT @ turn, "==", scale * torch.eye(6).double(), "by a rotation"))
+    return found
+
+
+def _noisy(scale: float) -> list[Comparison]:
+    """Certified bounds under normal noise on two units by quadrature, of few and of many classes."""
+    found: list[Comparison] = []
+    points, weights = np.polynomial.hermite_e.hermegauss(80)
+    grid, chance = torch.from_numpy(points), torch.from_numpy(weights / weights.sum())
+    for classes, width in ((3, 0.02), (14, 1.5)):
+        U, V, X = normal(1, classes, 2), normal(2, 3, 2), normal(3, 4, 3)
+        hidden, labels = X @ V, torch.arange(4) % classes
+        z = torch.cartesian_prod(1 + 0.7 * grid, 1 + 0.7 * grid)
+        both = torch.cartesian_prod(chance, chance).prod(1)
+        outputs = (z[:, None] * hidden) @ U.mT
+        truth = (both @ torch.logsumexp(outputs, -1) - torch.logsumexp(hidden @ U.mT, -1)).mean()
+        told = penalty(TwoLayerLinear(U, V), Sample(X, labels), Gaussian(0.49, 2), Certified(), CrossEntropy())
+        found.append(compare(told.lower, "<=", truth / scale, f"below, {classes} classes", 1e-9))
+        found.append(compare(told.upper, ">=", truth * scale, f"above, {classes} classes", 1e-9))
+        found.append(compare(told.upper - told.lower, "<=", width * truth, f"narrow, {classes} classes"))
+    # of seventy examples none is wide
+    two, many = TwoLayerLinear(0.1 * normal(4, 3, 3), normal(5, 3, 3)), normal(6, 70, 3)
+    data, coins = Sample(many, torch.arange(70) % 3, simplex(7, 70)), Bernoulli(tensor([0.1, 0.3, 0.2]), 3)
+    close = penalty(two, data, coins, Certified(), CrossEntropy())
+    exact = penalty(two, data, coins, Enumerate(), CrossEntropy()).value
+    found.append(compare(close.lower, "<=", exact / scale, "below, many examples", 1e-12))
+    found.append(compare(close.upper, ">=", exact * scale, "above, many examples", 1e-12))
+    found.append(compare(close.upper - close.lower, "<=", 0.05 * exact, "narrow, many examples"))
+    return found
