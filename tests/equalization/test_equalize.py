@@ -203,6 +203,54 @@ def test_balance():
     close(even.U.square().sum(0), (even.V * (xx @ even.V)).sum(0))
 
 
+def test_balance_weighs_rows_and_columns_by_how_often_they_are_seen():
+    """Sums of a few dozen products: 1e-12 is thousands of roundings."""
+    pairs = torch.tensor(
+        [(i, j) for i in range(3) for j in range(4) for _ in range((1 + 2 * (i == 1)) * (1 + (j > 1)))]
+    )
+    rows, columns = pairs.mT
+    data = Entries(rows, columns, normal(len(pairs)), (3, 4))
+    p, q = (torch.bincount(part).double() / len(pairs) for part in (rows, columns))
+    model = Factorization(normal(3, 5), normal(4, 5))
+    even = balance(model, data)
+    close(even.matrix(), model.matrix(), 1e-12)
+    close((p[:, None] * even.U.square()).sum(0), (q[:, None] * even.V.square()).sum(0), 1e-12)
+
+
+def test_balance_takes_nodes_away_that_lack_either_side():
+    model = TwoLayerLinear(normal(3, 4), normal(4, 4))
+    model.U[:, 1], model.V[:, 2] = 0.0, 0.0
+    even = balance(model, sample())
+    assert not bool(even.U[:, 1:3].any())
+    assert not bool(even.V[:, 1:3].any())
+    close(even.matrix(), model.matrix(), 1e-12)
+
+
+def test_deep_networks_that_cannot_be_equalized_are_refused():
+    layers, masked = [normal(5, 4), normal(3, 5)], Product([Bernoulli(0.3, 4), Bernoulli(0.3, 5)])
+    for model, data, law, words in (
+        (DeepLinear(layers, mask_inputs=True), sample(), masked, "without masks on its inputs"),
+        (DeepLinear([torch.stack(2 * [part]) for part in layers]), sample(), Bernoulli(0.3, 5), "one DeepLinear model"),
+        (DeepLinear(layers), singular_moments(), Bernoulli(0.3, 5), "second moment of the inputs is singular"),
+    ):
+        with pytest.raises(NoClosedForm, match=words):
+            equalize(model, data, law)
+    tied = Autoencoder(normal(2, 4, 5))
+    flat = Moments(torch.eye(4).double(), normal(4, 4), 30 * torch.eye(4).double())
+    with pytest.raises(ValueError, match="got a batch; equalize its members alone"):
+        equalize(tied, flat, Bernoulli(torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5]).double(), 5))
+
+
+def test_rows_that_do_not_meet_have_products_of_zero():
+    rows, others = torch.linalg.qr(normal(6, 6)).Q.split([2, 4])
+    U, V = normal(3, 2) @ rows, normal(5, 4) @ others
+    turn = joint_equalizer(U, V)
+    close(turn.mT @ turn, torch.eye(6).double(), 1e-13)
+    size = float(torch.linalg.matrix_norm(U) * torch.linalg.matrix_norm(V))
+    products = torch.linalg.vector_norm(U @ turn, dim=0) * torch.linalg.vector_norm(V @ turn, dim=0)
+    close(products, torch.zeros(6), 1e-13, size)  # one side of each is rounding of an orthogonal factor
+
+
 def test_balance_keeps_what_acts_on_inputs_without_energy():
     ones, identity = torch.ones(1, 2).double(), torch.eye(2).double()
     data = Moments(torch.diag(torch.tensor([1.0, 0.0]).double()), torch.zeros(1, 2).double(), torch.eye(1).double())

@@ -253,6 +253,36 @@ def test_too_long_is_refused_with_count_and_time() -> None:
     assert isinstance(best_method(network((6, 8, 1)), examples((6, 8, 1)), Bernoulli(0.5, 14)), ClosedForm)
 
 
+def test_the_time_that_is_allowed_is_that_of_the_caller() -> None:
+    """2^24 outcomes and more are estimated first, and no machine sums them in a nanosecond."""
+    sizes = (30, 4, 2)
+    model, data, law = network(sizes), examples(sizes), rates(sizes)
+    short = ClosedForm(seconds=1e-9)
+    for ask in (relu_criterion, criterion, penalty):
+        with pytest.raises(NoClosedForm, match="more than the 1e-09 s allowed"):
+            ask(model, data, law, short)
+
+
+@pytest.mark.parametrize("sizes", DEPTHS)
+@pytest.mark.parametrize("loss", [Squared(), CrossEntropy()])
+def test_second_derivatives_are_refused(sizes: tuple[int, ...], loss: Loss) -> None:
+    """Also where only what leads to the weights is computed, and a first derivative leads there without the sum."""
+    sizes = (*sizes[:-1], 2)
+    model, known = network(sizes), examples(sizes)
+    data = known if isinstance(loss, Squared) else Sample(known.inputs, torch.tensor([0, 1, 1]))
+    free = [part.requires_grad_() for part in model.tensors[:2]]
+    value = criterion(model, data, rates(sizes), loss=loss).value
+    plain = torch.autograd.grad(value, free, retain_graph=True)
+    slopes = torch.autograd.grad(value, free, create_graph=True)
+    for one, other in zip(slopes, plain, strict=True):
+        assert torch.equal(one, other)
+    for total in (slopes[0].sum(), slopes[0].sum() + free[0].square().sum()):
+        with pytest.raises(NotImplementedError, match="differentiable once"):
+            torch.autograd.grad(total, free[0], retain_graph=True)
+        with pytest.raises(NotImplementedError, match="differentiable once"):
+            total.backward(retain_graph=True)
+
+
 @pytest.mark.parametrize("bad", [{"seconds": 0.0}, {"seconds": float("nan")}, {"memory": 0}])
 def test_bad_limits(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):
