@@ -80,7 +80,7 @@ def _(model: Stated, data: Sample) -> Tensor:
 
 def from_outside(scale: float) -> list[Comparison]:
     """What rules say about other families, what is refused, what is tiny, what changes later."""
-    return by_parts((_families, _refused, _tiny, _changed, _observed), scale)
+    return by_parts((_families, _refused, _tiny, _changed, _observed, _members), scale)
 
 
 def _families(scale: float) -> list[Comparison]:
@@ -106,6 +106,8 @@ def _families(scale: float) -> list[Comparison]:
     for call in (penalty, induced, envelope):
         pair = [call(one, moments(7, 3, 3), Bernoulli(0.3, 20)).value for one in (wide, plain)]
         found.append(compare(pair[0], "==", scale * pair[1], f"{call.__name__} of a derived family"))
+    signed = (wide.U.mT @ wide.U) * (wide.V.mT @ moments(7, 3, 3).xx @ wide.V)
+    found.append(compare(unit_gram(wide, moments(7, 3, 3)), "==", scale * signed, "Gram matrix of a derived family"))
     batch, none = Stated(weights), Quadratic(weights)
     squares = (X @ weights).square()
     gram = torch.einsum("n,bni,bnj->bij", data.shares, squares, squares)
@@ -118,8 +120,8 @@ def _families(scale: float) -> list[Comparison]:
     wanted = (pairs.characteristic * gram).sum((1, 2))
     found.append(compare(penalty(batch, data, pairs), "==", scale * wanted, "and of correlated units"))
     for masks in (law, pairs):
-        told = penalty(none, data, masks, Enumerate())
-        found.append(compare(told, "==", penalty(batch, data, masks).value * scale, f"enumerated, {masks}"))
+        listed = penalty(none, data, masks, Enumerate())
+        found.append(compare(listed, "==", penalty(batch, data, masks).value * scale, f"enumerated, {masks}"))
     found.append(same(best_method(none, data, law), Enumerate(), "a family that states nothing", scale))
     found.append(same(best_method(batch, data, law), ClosedForm(), "one that states its Gram matrix", scale))
     for question, words in (
@@ -183,10 +185,10 @@ def _refused(scale: float) -> list[Comparison]:
         found.append(refuses(call, words, f"{words}, {found[-1].label}"))
     found.append(same((Certified(16).condition, MonteCarlo(4).samples), (16, 4), "limits themselves", scale))
     single = ReLUNet([part.float() for part in net.weights], [part.float() for part in net.biases])
-    told = relu_criterion(single, data.to(torch.float32), law)
-    found.append(same(told.dtype, torch.float32, "criteria stay single", scale))
+    each = relu_criterion(single, data.to(torch.float32), law)
+    found.append(same(each.dtype, torch.float32, "criteria stay single", scale))
     wanted = torch.stack([criterion(net, Sample(X[i : i + 1], data.targets[i : i + 1]), law).value for i in range(6)])
-    found.append(compare(told, "==", scale * wanted, "example by example", 1e-5))
+    found.append(compare(each, "==", scale * wanted, "example by example", 1e-5))
     return found
 
 
@@ -286,6 +288,12 @@ def _observed(scale: float) -> list[Comparison]:
             below = odds * values.sum() ** 2
             found.append(compare(envelope(model, data, law), "==", scale * below, f"envelope, {name}"))
             found.append(compare(least, ">=", scale * below, f"above its envelope, {name}"))
+    return found
+
+
+def _members(scale: float) -> list[Comparison]:
+    """Batches are their members, and nodes that lack either side are taken away."""
+    found: list[Comparison] = []
     known = moments(6, 2, 3)
     batch = TwoLayerLinear(normal(7, 2, 2, 4), normal(8, 2, 3, 4))
     for call in (induced, envelope):

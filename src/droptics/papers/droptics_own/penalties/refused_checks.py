@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from droptics.papers.droptics_own.telling import fails, refuses, same
 from droptics.papers.instances import moments, normal, simplex, tensor
 from droptics.penalties import (
     Certified,
+    ClosedForm,
     Enumerate,
     MonteCarlo,
     SecondOrder,
@@ -48,61 +50,27 @@ def _unfit(scale: float) -> list[Comparison]:
     net = ReLUNet([normal(6, 4, 3), normal(7, 2, 4)])
     cells = Entries(torch.tensor([0, 1, 1]), torch.tensor([2, 0, 1]), normal(8, 3), (2, 3))
     tall = Entries(cells.rows, cells.columns, cells.values, (2, 4))
-    coins, wrong = Product([Bernoulli(0.2, 3), law]), "exact"
-    listed = Enumerate()
-    cases: tuple[tuple[Callable[[], Any], str, Callable[[], Any]], ...] = (
-        (
-            lambda: penalty(two, known, law, listed, CrossEntropy()),
-            "data must be a Sample for CrossEntropy",
-            lambda: penalty(two, classes, law, listed, CrossEntropy()),
-        ),
-        (
-            lambda: penalty(head, known, Bernoulli(0.3, 3), listed),
-            "data must be a Sample for LastLayer",
-            lambda: penalty(head, data, Bernoulli(0.3, 3), listed),
-        ),
-        (
-            lambda: penalty(two, Sample(X, normal(5, 6, 3)), law),
-            "data have 3 outputs but the model has 2",
-            lambda: penalty(two, data, law),
-        ),
-        (lambda: penalty(two, cells, law), "must be Sample or Moments, got Entries", lambda: penalty(two, known, law)),
-        (lambda: penalty(factors, data, law), "must be Entries or Measurements", lambda: penalty(factors, cells, law)),
-        (
-            lambda: penalty(factors, tall, law),
-            "matrix of shape (2, 4) but the factors give (2, 3)",
-            lambda: penalty(factors, cells, law),
-        ),
-        (
-            lambda: penalty(net, Sample(X[:, :2], Y), coins),
-            "the model takes 3 features",
-            lambda: penalty(net, data, coins),
-        ),
-        (
-            lambda: penalty(two, data.to(torch.float32), law),
-            "data are torch.float32 on cpu but the model is torch.float64",
-            lambda: penalty(two, data, law),
-        ),
-        (
-            lambda: penalty(two, data, Bernoulli(0.3, 3)),
-            "masks has size 3, expected 4",
-            lambda: penalty(two, data, law),
-        ),
-        (lambda: penalty(two, data, law, wrong), "method", lambda: penalty(two, data, law)),  # type: ignore[arg-type]
-        (lambda: induced(two, classes, law), "floating-point targets", lambda: induced(two, data, law)),
-        (
-            lambda: order_gaps(deep, cells, law),
-            "data must be a Sample or Moments, got Entries",
-            lambda: order_gaps(deep, known, law),
-        ),
-        (lambda: rescale(net, -torch.ones(4).double()), "must be positive", lambda: rescale(deep, -torch.ones(4))),
-        (
-            lambda: rank_one_network(normal(1, 2), normal(2, 3), []),
-            "at least one hidden width",
-            lambda: rank_one_network(normal(1, 2), normal(2, 3), [1]),
-        ),
-        (lambda: effective_strength((), 0.3), "at least one hidden width", lambda: effective_strength((1,), 0.3)),
+    coins, three, listed, classed = Product([Bernoulli(0.2, 3), law]), Bernoulli(0.3, 3), Enumerate(), CrossEntropy()
+    asked: tuple[tuple[tuple[Any, ...], str, tuple[Any, ...]], ...] = (
+        ((two, known, law, listed, classed), "Sample for CrossEntropy", (two, classes, law, listed, classed)),
+        ((head, known, three, listed), "data must be a Sample for LastLayer", (head, data, three, listed)),
+        ((two, Sample(X, X), law), "data have 3 outputs but the model has 2", (two, data, law)),
+        ((two, cells, law), "must be Sample or Moments, got Entries", (two, known, law)),
+        ((factors, data, law), "must be Entries or Measurements, got Sample", (factors, cells, law)),
+        ((factors, tall, law), "of shape (2, 4) but the factors give (2, 3)", (factors, cells, law)),
+        ((net, Sample(X[:, :2], Y), coins), "the model takes 3 features", (net, data, coins)),
+        ((two, data.to(torch.float32), law), "data are torch.float32 on cpu but the model is", (two, data, law)),
+        ((two, data, three), "masks has size 3, expected 4", (two, data, law)),
+        ((two, data, law, "exact"), "method must be", (two, data, law, ClosedForm())),
     )
+    cases: list[tuple[Callable[[], Any], str, Callable[[], Any]]] = [
+        (lambda: induced(two, classes, law), "floating-point targets", lambda: induced(two, data, law)),
+        (lambda: order_gaps(deep, cells, law), "a Sample or Moments, got E", lambda: order_gaps(deep, known, law)),
+        (lambda: rescale(net, -torch.ones(4).double()), "must be positive", lambda: rescale(deep, -torch.ones(4))),
+        (lambda: rank_one_network(Y[0], X[0], []), "at least one", lambda: rank_one_network(Y[0], X[0], [1])),
+        (lambda: effective_strength((), 0.3), "at least one hidden width", lambda: effective_strength((1,), 0.3)),
+    ]
+    cases += [(partial(penalty, *bad), words, partial(penalty, *good)) for bad, words, good in asked]
     found = []
     for call, words, neighbor in cases:
         found += [refuses(call, words), compare(fails(neighbor, Exception), "==", 0.0, f"answered beside: {words}")]
@@ -125,7 +93,8 @@ def _unknown(scale: float) -> list[Comparison]:
     masked = DeepLinear([*deep.weights[:2], normal(8, 2, 4)], mask_inputs=True)
     inputs = Product([Bernoulli(0.1, 3), *even.laws])
     wide = DeepLinear([normal(9, 46341, 1), normal(10, 1, 46341)])
-    point = Moments(*3 * [torch.ones(1, 1).double()])
+    one = torch.ones(1, 1).double()
+    point = Moments(one, one, one)
     cells = Connections(normal(1, 2, 2), normal(2, 3, 2))
     cases: tuple[tuple[Callable[[], Any], str], ...] = (
         (lambda: induced(two, known, several), "the induced penalty under Discrete has no closed form"),
@@ -148,7 +117,7 @@ def _unknown(scale: float) -> list[Comparison]:
     # the first eight have no closed form; batches are a wrong argument
     found += [compare(fails(call, NoClosedForm), "==", scale, words) for call, words in cases[:8]]
     found.append(same(has_closed_form(wide, Bernoulli(0.3, 46341)), False, "so there is none", scale))
-    each = [equalize(TwoLayerLinear(*one), known, law) for one in zip(*pair.tensors, strict=True)]
+    each = [equalize(TwoLayerLinear(*part), known, law) for part in zip(*pair.tensors, strict=True)]
     least = torch.stack([penalty(one, known, law).value for one in each])
     found.append(compare(induced(pair, known, law), "==", scale * least, "members one by one"))
     turned = equalize(ties, flat, law)
