@@ -217,6 +217,15 @@ def test_balance_weighs_rows_and_columns_by_how_often_they_are_seen():
     close((p[:, None] * even.U.square()).sum(0), (q[:, None] * even.V.square()).sum(0), 1e-12)
 
 
+@pytest.mark.parametrize("left", [2.0**-10, 2.0**-20, 2.0**-27])
+def test_maps_that_nearly_cancel_are_far_from_equalized(left):
+    """Nodes of norm one whose map is -left, all of it exact: penalty and envelope are off by a few roundings each."""
+    model = TwoLayerLinear(torch.tensor([[1.0, -1.0]]).double(), torch.tensor([[1.0, 1.0 + left]], dtype=torch.float64))
+    data = Moments.of_map(torch.ones(1, 1).double())
+    wanted = 2 * (1 + (1 + left) ** 2) / left**2 - 1
+    close(imbalance(model, data, Bernoulli(0.3, 2)), wanted, 1e-13)
+
+
 def test_balance_takes_nodes_away_that_lack_either_side():
     model = TwoLayerLinear(normal(3, 4), normal(4, 4))
     model.U[:, 1], model.V[:, 2] = 0.0, 0.0

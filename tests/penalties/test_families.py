@@ -102,6 +102,18 @@ def test_gram_matrices_of_units_are_sums_over_examples_signs_included(data):
     close(penalty(TwoLayerLinear(U, V), data, law).value, 0.3 / 0.7 * wanted.sum((1, 2)), relative=1e-12)
 
 
+def test_gram_matrices_of_units_have_derivatives():
+    """Products of two matrices, each by its rule: 1e-12 of the largest slope is thousands of roundings."""
+    data, U, V, ways = weighted_sample(), normal(3, 5).requires_grad_(), normal(4, 5), normal(5, 5)
+    moved = (data.shares[:, None] * (data.inputs @ V)).mT @ (data.inputs @ V)
+    (found,) = torch.autograd.grad((ways * unit_gram(TwoLayerLinear(U, V), data)).sum(), U)
+    half = (ways * moved) @ U.mT.detach()
+    other = (ways * moved).mT @ U.mT.detach()
+    close(found, (half + other).mT, relative=1e-12)
+    (found,) = torch.autograd.grad((ways[0] * unit_energies(TwoLayerLinear(U, V), data)).sum(), U)
+    close(found, 2 * U * ways[0] * moved.diagonal(), relative=1e-12)
+
+
 def test_a_family_that_states_nothing_is_enumerated_and_has_no_least_penalty():
     model, law = Squares(normal(4, 3)), Bernoulli(torch.tensor([0.1, 0.4, 0.6]).double(), 3)
     data = weighted_sample()

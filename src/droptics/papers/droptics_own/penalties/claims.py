@@ -59,8 +59,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-nor-network",
         "droptics, sharpens helmbold2017-thm8",
-        "n units that fire only when every input is gone beat all non-negative networks of the same width with one "
-        "hidden layer: drop 1/2, K >= 3, every n.",
+        "On P_(1,1), n units that fire only when every input is gone beat all non-negative networks of the same width "
+        "with one hidden layer: drop 1/2, K >= 3, every n.",
         check=lambda: [
             *negative_checks.nor_value(1.0),
             *negative_checks.best_positive(1.0),
@@ -74,8 +74,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-gadget-widths",
         "droptics, on helmbold2017-thm8 and helmbold2017-thm17",
-        "Gadgets beat every non-negative network of their width from n = 27, 28, 72, 272, 4160 on for K = 3, 4, 8, 16, "
-        "64, and with the best output bias from 12, 20, 64, 240, 4032 on; no narrower ones do.",
+        "On P_(1,1), gadgets beat every non-negative network of their width from n = 27, 28, 72, 272, 4160 on for "
+        "K = 3, 4, 8, 16, 64, and with the best output bias from 12, 20, 64, 240, 4032 on; no narrower ones do.",
         check=partial(negative_checks.gadget_widths, 0),
         control=partial(negative_checks.gadget_widths, 1),
         objects=("penalties.criterion",),
@@ -85,9 +85,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-dropconnect-ratio",
         "droptics, on pal2020-thm4.1",
-        "Per unit, at one rate above zero, the dropout penalty over the DropConnect penalty lies between the extreme "
-        "eigenvalues of E[x_i x_j] / sqrt(E[x_i^2] E[x_j^2]), both attained: unless these correlations are all zero, "
-        "neither dominates.",
+        "Per unit, at one rate above zero, where all E[x_i^2] > 0 and the unit has an effect, the dropout penalty over "
+        "the DropConnect penalty lies between the extreme eigenvalues of E[x_i x_j] / sqrt(E[x_i^2] E[x_j^2]), both "
+        "attained: unless these correlations are all zero, neither dominates.",
         check=partial(connection_checks.per_unit_ratio, 1.0),
         control=partial(connection_checks.per_unit_ratio, 0.9),
         objects=("models.Connections", "penalties.penalty"),
@@ -139,8 +139,9 @@ CLAIMS: tuple[Claim, ...] = (
         "Penalties, least penalties and envelopes of derived families are those of their bases, those of families "
         "from outside follow from the Gram matrix that they state; ReLU networks have a sum where the laws before "
         "the last have lists, within its time, of one derivative. Tiny rates keep their digits, errors asked for after "
-        "weights or data were changed are infinite, and factors of entries in unequal proportions and of isotropic "
-        "matrices are balanced, equalized and enveloped by their roots.",
+        "weights or data were changed are infinite, factors of entries in unequal proportions and of isotropic "
+        "matrices are balanced, equalized and enveloped by their roots, and maps that nearly cancel are out of balance "
+        "by what is left of them.",
         pair(outside_checks.from_outside),
         (
             "penalties.penalty",
@@ -156,6 +157,7 @@ CLAIMS: tuple[Claim, ...] = (
             "envelopes.envelope",
             "equalization.balance",
             "equalization.equalize",
+            "equalization.imbalance",
         ),
         "Written out, by enumeration; tiny penalties to first order in the rate.",
     ),
@@ -165,8 +167,8 @@ CLAIMS: tuple[Claim, ...] = (
         "least penalties, envelopes and equalized networks that nobody knows. Blocks of one rate have the least "
         "penalty of their norm where they are as many as its tail asks for, and balanced factors at multiples of the "
         "next power of two; unequal ones shrink by their harmonic mean over their number. Laws without noise, "
-        "inference mode, slopes of draws, rows that do not meet and certified bounds under normal noise are by "
-        "definition.",
+        "inference mode, slopes of draws, one mask at a time, gaps of nothing, rows that do not meet and certified "
+        "bounds under normal noise are by definition.",
         pair(refused_checks.refused_penalties),
         (
             "penalties.penalty",
@@ -175,6 +177,7 @@ CLAIMS: tuple[Claim, ...] = (
             "envelopes.induced",
             "envelopes.envelope",
             "equalization.equalize",
+            "equalization.gap_condition",
             "equalization.joint_equalizer",
             "equalization.order_gaps",
             "equalization.rank_one_network",
@@ -234,8 +237,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "inner-sites",
-        "Penalties of dropout inside a module, by entries and by channels, are those over all masks, and to second "
-        "order those of the Hessian.",
+        "Penalties of dropout inside a module, by entries and by channels, are those over all masks, which intervals "
+        "from draws hold, and to second order those of the Hessian.",
         pair(sum_checks.inner_sites),
         ("penalties.penalty", "models.Site"),
         ENUMERATED,
@@ -275,7 +278,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "data-penalties",
         "Penalties of factorizations on entries and measurements and of two layers on moments are means over all masks "
-        "minus the risk, under coins, blocks, sliding blocks and lists; moments of batches are those of all examples.",
+        "minus the risk, under coins, blocks, sliding blocks and lists, drawn ones near them; moments of batches are "
+        "those of all examples.",
         pair(data_checks.penalties_of_data),
         ("penalties.penalty", "penalties.risk", "data.Entries", "data.Measurements", "data.Moments"),
         f"{ENUMERATED} Draws within five standard errors, at fixed seeds.",
@@ -293,7 +297,9 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics",
         "Outputs linear in the mask, pi the softmax of their mean, d the moves, X = sum_k pi_k exp(d_k - pi . d): the "
         "cross-entropy penalty is E log X with X >= 1, and (M1^2 / M2) log(1 + M2 / M1) <= E log X <= log(1 + M1) for "
-        "M1 = E X - 1 > 0, M2 = E (X - 1)^2; averaged over the outcomes of some units both hold again.",
+        "M1 = E X - 1 > 0, M2 = E (X - 1)^2; averaged over the outcomes of some units both hold again. Certified "
+        "intervals hold it within these, in all instances closer with three of six units written out, and meet with "
+        "all.",
         check=partial(entropy_checks.certified, 1.0),
         control=partial(entropy_checks.certified, 0.5),
         objects=("penalties.Certified",),

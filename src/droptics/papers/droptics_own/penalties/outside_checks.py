@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from droptics.data import Entries, Measurements, Sample
+from droptics.data import Entries, Measurements, Moments, Sample
 from droptics.envelopes import envelope, induced
-from droptics.equalization import balance, equalize
+from droptics.equalization import balance, equalize, imbalance
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic, Squared
 from droptics.masks import Bernoulli, Block, Gaussian, MaskLaw, Product
@@ -108,6 +108,15 @@ def _families(scale: float) -> list[Comparison]:
         found.append(compare(pair[0], "==", scale * pair[1], f"{call.__name__} of a derived family"))
     signed = (wide.U.mT @ wide.U) * (wide.V.mT @ moments(7, 3, 3).xx @ wide.V)
     found.append(compare(unit_gram(wide, moments(7, 3, 3)), "==", scale * signed, "Gram matrix of a derived family"))
+    leaf, ways = normal(5, 3, 4).requires_grad_(), normal(8, 4, 4)
+    other, seen = normal(6, 3, 4), Sample(X, normal(2, 6, 3), data.weights)
+    moved = (seen.shares[:, None] * (X @ other)).mT @ (X @ other)
+    told_slopes = torch.autograd.grad((ways * unit_gram(Derived(leaf, other), seen)).sum(), leaf)[0]
+    wanted = torch.autograd.grad((ways * (leaf.mT @ leaf) * moved).sum(), leaf)[0]
+    found.append(compare(told_slopes, "==", scale * wanted, "slopes of a Gram matrix"))
+    told_slopes = torch.autograd.grad((ways[0] * unit_energies(Derived(leaf, other), seen)).sum(), leaf)[0]
+    wanted = 2 * leaf.detach() * ways[0] * moved.diagonal()
+    found.append(compare(told_slopes, "==", scale * wanted, "slopes of energies"))
     batch, none = Stated(weights), Quadratic(weights)
     squares = (X @ weights).square()
     gram = torch.einsum("n,bni,bnj->bij", data.shares, squares, squares)
@@ -309,4 +318,10 @@ def _members(scale: float) -> list[Comparison]:
     level = balance(nodes, known)
     dead = torch.cat([level.U, level.V])[:, 1:]
     found.append(same(float(dead.abs().max()), 0.0, "nodes that lack either side", scale))
+    # a map of -2^-k from nodes of norm one, all of it exact
+    alone, coins = Moments.of_map(torch.ones(1, 1).double()), Bernoulli(0.3, 2)
+    for left in (2.0**-20, 2.0**-27, 0.0):
+        near = TwoLayerLinear(tensor([[1.0, -1.0]]), tensor([[1.0, 1.0 + left]]))
+        wanted = 2 * (1 + (1 + left) ** 2) / left**2 - 1 if left else math.inf
+        found.append(compare(imbalance(near, alone, coins), "==", scale * wanted, f"all but {left} cancels"))
     return found

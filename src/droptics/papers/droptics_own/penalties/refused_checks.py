@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 
 from droptics.data import Entries, Moments, Sample
 from droptics.envelopes import envelope, induced
-from droptics.equalization import equalize, joint_equalizer, order_gaps, rank_one_network, rescale
+from droptics.equalization import equalize, gap_condition, joint_equalizer, order_gaps, rank_one_network, rescale
 from droptics.errors import NoClosedForm, NoFiniteSupport
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy
@@ -29,6 +30,7 @@ from droptics.penalties import (
     MonteCarlo,
     SecondOrder,
     effective_strength,
+    evaluation,
     has_closed_form,
     penalty,
 )
@@ -186,6 +188,13 @@ def _edges(scale: float) -> list[Comparison]:
     leaf = U.clone().requires_grad_()
     (slope,) = torch.autograd.grad(drawn(leaf), leaf)
     found.append(compare(torch.func.grad(drawn)(U), "==", scale * slope, "slopes of draws"))
+    flat, noisy = Moments(known.xx, 0 * known.yx, known.yy), Bernoulli(0.3, 4)
+    found.append(same(gap_condition(flat, noisy).holds, True, "nothing has its gap", scale))
+    for method in (SecondOrder(None), Enumerate(), MonteCarlo(50, seed=2)):
+        whole = penalty(deep, known, noisy, method).value
+        with mock.patch.object(evaluation, "CHUNK_ELEMENTS", 1):
+            singly = penalty(deep, known, noisy, method).value
+        found.append(compare(singly, "==", scale * whole, f"one mask at a time, {method}"))
     rows, other = torch.linalg.qr(normal(7, 6, 6)).Q.split([2, 4])
     turn = joint_equalizer(normal(8, 3, 2) @ rows, other[:3], seed=1)
     products = ((normal(8, 3, 2) @ rows) @ turn).norm(dim=0) * (other[:3] @ turn).norm(dim=0)
