@@ -167,8 +167,8 @@ CLAIMS: tuple[Claim, ...] = (
         "least penalties, envelopes and equalized networks that nobody knows. Blocks of one rate have the least "
         "penalty of their norm where they are as many as its tail asks for, and balanced factors at multiples of the "
         "next power of two; unequal ones shrink by their harmonic mean over their number. Laws without noise, "
-        "inference mode, slopes of draws, one mask at a time, gaps of nothing, rows that do not meet and certified "
-        "bounds under normal noise are by definition.",
+        "inference mode, slopes of draws, one mask at a time, what is linear, gaps of nothing, rows that do not meet, "
+        "certified bounds under normal noise and what a lattice adds to integrals of margins are by definition.",
         pair(refused_checks.refused_penalties),
         (
             "penalties.penalty",

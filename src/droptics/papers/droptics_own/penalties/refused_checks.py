@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -34,12 +36,14 @@ from droptics.penalties import (
     has_closed_form,
     penalty,
 )
+from droptics.penalties.second_order import second_derivatives
+from droptics.penalties.several import DOWN, TILT, UP, aliases
 from droptics.spectra import action
 
 
 def refused_penalties(scale: float) -> list[Comparison]:
     """What does not fit, what has no closed form, blocks that are too few, and answers at the edges."""
-    return by_parts((_unfit, _unknown, _blocks, _edges, _noisy), scale)
+    return by_parts((_unfit, _unknown, _blocks, _edges, _noisy, _aliased), scale)
 
 
 def _unfit(scale: float) -> list[Comparison]:
@@ -87,6 +91,7 @@ def _unknown(scale: float) -> list[Comparison]:
     tied, ties = Autoencoder(normal(3, 3, 4)), Autoencoder(normal(3, 5, 3, 4))
     known, law, rates = moments(3, 2, 3), Bernoulli(0.3, 4), Bernoulli(tensor([0.1, 0.2, 0.3, 0.4]), 4)
     flat = Moments(torch.eye(3).double(), normal(4, 3, 3), 20 * torch.eye(3).double())
+    against = Moments(1.2 * torch.eye(3).double() - 0.2, flat.yx, flat.yy)
     singular = moments(3, 2, 3, rank=2)
     several = Discrete(tensor([[2.0, 0, 1, 1], [0, 2.0, 1, 1], [1, 1, 0.5, 1.5]]), tensor([0.25, 0.25, 0.5]))
     deep = DeepLinear([normal(6, 4, 3), normal(7, 4, 4), normal(8, 2, 4)])
@@ -102,6 +107,7 @@ def _unknown(scale: float) -> list[Comparison]:
         (lambda: induced(two, known, several), "the induced penalty under Discrete has no closed form"),
         (lambda: envelope(two, known, several), "the convex envelope under Discrete is not known"),
         (lambda: induced(tied, flat, Block(0.3, 4, 2)), "closed form for independent units only, not for Blocks"),
+        (lambda: induced(tied, against, law), "closed form only for isotropic inputs"),
         (lambda: induced(cells, known, Block(0.3, 6, 2)), "needs independent units with one rate"),
         (lambda: induced(deep, known, uneven), "layer 1 has Bernoulli with other rates"),
         (lambda: envelope(deep, known, uneven), "layer 1 has Bernoulli with other rates"),
@@ -116,8 +122,8 @@ def _unknown(scale: float) -> list[Comparison]:
         (lambda: action(Block(0.3, 4, 2)).cutoff, "enough for independent units only"),
     )
     found = [refuses(call, words) for call, words in cases]
-    # the first eight have no closed form; batches are a wrong argument
-    found += [compare(fails(call, NoClosedForm), "==", scale, words) for call, words in cases[:8]]
+    # the first nine have no closed form; batches are a wrong argument
+    found += [compare(fails(call, NoClosedForm), "==", scale, words) for call, words in cases[:9]]
     found.append(same(has_closed_form(wide, Bernoulli(0.3, 46341)), False, "so there is none", scale))
     each = [equalize(TwoLayerLinear(*part), known, law) for part in zip(*pair.tensors, strict=True)]
     least = torch.stack([penalty(one, known, law).value for one in each])
@@ -168,12 +174,35 @@ def _blocks(scale: float) -> list[Comparison]:
     return found
 
 
+class Doubled(torch.autograd.Function):
+    """Twice its input, backwards only."""
+
+    @staticmethod
+    def forward(_: Any, x: torch.Tensor) -> torch.Tensor:
+        """Doubled."""
+        return 2 * x
+
+    @staticmethod
+    def backward(_: Any, upstream: torch.Tensor) -> torch.Tensor:
+        """Which does not depend on the input."""
+        return 2 * upstream
+
+
+def _linear(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    doubled: torch.Tensor = Doubled.apply(x)  # type: ignore[no-untyped-call]
+    return (weights * doubled).sum()
+
+
 def _edges(scale: float) -> list[Comparison]:
     """Masks without noise, inference, families of unknown rounding, slopes of draws, rows that do not meet."""
     found: list[Comparison] = []
     deep, known = DeepLinear([normal(6, 4, 3), normal(7, 2, 4)]), moments(3, 2, 3)
     still = penalty(deep, known, Bernoulli(0.0, 4), SecondOrder(None))
     found.append(same(float(still), 0.0, "no noise has no curvature", scale))
+    weight = normal(9, 3).requires_grad_()
+    for name, factor in (("known", weight.detach()), ("free", weight)):
+        curved = second_derivatives(partial(_linear, factor), normal(10, 3), normal(11, 4, 3), 2)
+        found.append(same(curved.tolist(), [0.0] * 4, f"what is linear has none, {name} weights", scale))
     U, V, law = normal(1, 2, 4), normal(2, 3, 4), Bernoulli(0.3, 4)
     data = Sample(normal(4, 6, 3), normal(5, 6, 2), simplex(6, 6))
     plain = penalty(TwoLayerLinear(U, V), data, law)
@@ -227,4 +256,37 @@ def _noisy(scale: float) -> list[Comparison]:
     found.append(compare(close.lower, "<=", exact / scale, "below, many examples", 1e-12))
     found.append(compare(close.upper, ">=", exact * scale, "above, many examples", 1e-12))
     found.append(compare(close.upper - close.lower, "<=", 0.05 * exact, "narrow, many examples"))
+    return found
+
+
+def _aliased(scale: float) -> list[Comparison]:
+    """What a lattice adds: 2 e^(s . a) / min(1, sum s) over all of its cells, by the best exponents s."""
+    found: list[Comparison] = []
+    for count in (2, 3):
+        sides = [side for side in itertools.product((0, 1, -1), repeat=count) if any(side)]
+        margins, length, tilt = normal(count, 2, count), 7.0, TILT[count]
+        logs = normal(count + 1, 2, len(DOWN) * len(UP) * len(sides))
+        for i in range(2):
+            totals, places = [], iter(logs[i].tolist())
+            for down, up in itertools.product(DOWN, UP):
+                total = 0.0
+                for side in sides:
+                    s = [{0: tilt, 1: tilt * (1 - down), -1: tilt + (1 - tilt) * up}[way] for way in side]
+                    size = math.exp(sum(a * b for a, b in zip(s, margins[i].tolist(), strict=True)) + next(places))
+                    # sums of e^(-L m |s - c|) over m = 1, 2, ... in every direction that is moved
+                    cells = math.prod(1 / math.expm1(length * abs(one - tilt)) for one in s if one != tilt)
+                    total += 2 * cells / min(1.0, sum(s)) * size
+                totals.append(total)
+            told = aliases(margins[i], logs[i], length)
+            found.append(compare(told / min(totals), "==", scale, f"aliases of {count} margins"))
+    # the bound itself: J of several margins, with its sign
+    for ways in ((0.2, 0.3), (0.9, 0.8), (0.1, 0.9), (0.6, 0.7, 0.9), (0.2, 0.1, 0.3)):
+        a = 4 * normal(len(ways), 200, len(ways))
+        value = torch.zeros(200).double()
+        for size in range(1, len(ways) + 1):
+            for part in itertools.combinations(range(len(ways)), size):
+                value += (-1) ** (size + 1) * torch.log1p(a[:, part].exp().sum(1))
+        found.append(
+            compare(value.abs(), "<=", 2 / min(1.0, sum(ways)) / scale * (a @ tensor(ways)).exp(), f"J, {ways}", 1e-12)
+        )
     return found
