@@ -13,7 +13,15 @@ from droptics.losses import CrossEntropy, Logistic, Loss, Squared
 from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw
 from droptics.models import Autoencoder, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.models.site import Site
-from droptics.penalties import ClosedForm, Enumerate, MonteCarlo, SecondOrder, penalty, second_order
+from droptics.penalties import (
+    ClosedForm,
+    Enumerate,
+    MonteCarlo,
+    SecondOrder,
+    evaluation,
+    penalty,
+    second_order,
+)
 from droptics.penalties.second_order import second_derivatives
 
 UNCHECKED = SecondOrder(check=None)
@@ -257,3 +265,12 @@ def test_frozen_weights_belong_to_the_site() -> None:
     module.requires_grad_(False)
     assert list(map(id, model.tensors)) == list(map(id, module.parameters()))
     close(penalty(model, data, law, UNCHECKED, CrossEntropy()).value, free.detach(), 1e-14)
+
+
+def test_one_direction_at_a_time_where_no_more_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same sums in other blocks: 1e-12 of the value is thousands of roundings."""
+    model, law = TwoLayerLinear(normal(3, 5), normal(4, 5)), Bernoulli(torch.linspace(0.1, 0.6, 5).double(), 5)
+    whole = penalty(model, labeled(), law, UNCHECKED, CrossEntropy()).value
+    for elements in (1, 3 * 7 * 5, 9 * 7 * 5):  # for no mask, for three and for nine
+        monkeypatch.setattr(evaluation, "CHUNK_ELEMENTS", elements)
+        close(penalty(model, labeled(), law, UNCHECKED, CrossEntropy()).value, whole, 1e-12)

@@ -115,3 +115,30 @@ def test_outcomes_share_their_law() -> None:
         for end in (0, 1):
             allowed = float(together_[end + 2][0, i] + one[end + 2][0, 0])
             assert abs(float(together_[end][0, i] - one[end][0, 0])) <= allowed
+
+
+@pytest.mark.parametrize("powers", [(0.2, 0.3), (0.9, 0.8), (0.1, 0.9), (0.6, 0.7, 0.9), (0.2, 0.1, 0.3)])
+def test_several_margins_are_at_most_an_exponential_of_them(powers: tuple[float, ...]) -> None:
+    """The inequality that bounds what a lattice adds, |J| <= 2 e^(s . a) / min(1, sum s)."""
+    margins = 6 * normal(500, len(powers), seed=3)
+    limit = 2 / min(1.0, sum(powers)) * (margins @ torch.tensor(powers, dtype=torch.float64)).exp()
+    assert bool((alternating(margins).abs() <= limit + 1e-12).all())  # J is a difference of numbers up to 40
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_what_a_lattice_adds_is_bounded_cell_by_cell(count: int) -> None:
+    """The moments of laws without noise are known: every cell m has e^(s . (a + m L)) e^(-c L sum m) as its limit."""
+    margins, length, tilt = normal(count, seed=4), 9.0, several.TILT[count]
+    sides = [side for side in itertools.product((0, 1, -1), repeat=count) if any(side)]
+    totals = []
+    for down, up in itertools.product(several.DOWN, several.UP):
+        total = 0.0
+        for side in sides:
+            powers = [{0: tilt, 1: tilt * (1 - down), -1: tilt + (1 - tilt) * up}[way] for way in side]
+            grown = math.exp(sum(s * float(a) for s, a in zip(powers, margins, strict=True)))
+            moved = [sum(math.exp(-length * k * abs(s - tilt)) for k in range(1, 200)) for s in powers if s != tilt]
+            total += 2 / min(1.0, sum(powers)) * grown * math.prod(moved)
+        totals.append(total)
+    nothing = torch.zeros(len(totals) * len(sides), dtype=torch.float64)
+    found = float(several.aliases(margins, nothing, length))
+    assert math.isclose(found, min(totals), rel_tol=1e-12)  # sums of a few hundred positive numbers

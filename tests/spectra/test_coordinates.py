@@ -8,11 +8,12 @@ from cases import normal
 from compare import close
 
 from droptics.data import Measurements, Moments, Sample
+from droptics.errors import NoClosedForm
 from droptics.linalg.scales import least_singular
 from droptics.masks import Bernoulli
 from droptics.models import TwoLayerLinear
 from droptics.optima import optimum
-from droptics.spectra.coordinates import _qr_slack, frame, whiten
+from droptics.spectra.coordinates import _qr_slack, check_isotropic, frame, whiten
 from droptics.spectra.roots import Root
 
 TALL = Sample(normal(60, 5), normal(60, 3, seed=1))
@@ -129,3 +130,13 @@ def test_features_without_energy_have_no_inverse():
 def test_what_no_linear_network_maps_is_refused(made, data):
     with pytest.raises(ValueError, match="input vectors and floating-point targets for a linear network"):
         made(data)
+
+
+@pytest.mark.parametrize("off", [-0.2, -1e-9, 1e-9, 0.2])
+def test_inputs_are_isotropic_whatever_the_sign_of_their_correlations(off):
+    """Rounding of float64 is allowed for, some 1e-13 here, and correlations of 1e-9 are thousands of that."""
+    moment = torch.eye(4).double() + off * (1 - torch.eye(4).double())
+    population = Moments(moment, torch.zeros(2, 4).double(), torch.eye(2).double())
+    with pytest.raises(NoClosedForm, match="only for isotropic inputs"):
+        check_isotropic(population)
+    check_isotropic(Moments(3 * torch.eye(4).double(), population.yx, population.yy))

@@ -253,6 +253,22 @@ def test_too_long_is_refused_with_count_and_time() -> None:
     assert isinstance(best_method(network((6, 8, 1)), examples((6, 8, 1)), Bernoulli(0.5, 14)), ClosedForm)
 
 
+def test_units_and_inputs_that_differ_in_their_rate_alone_are_no_copies() -> None:
+    again = [0, 1, 1, 0, 0]
+    weights = [normal(2, 3)[again][:, [0, 1, 1]], normal(2, 2)[:, again], normal(2, 2, seed=1)]
+    model = ReLUNet(weights, [1 + normal(2)[again], 2 + normal(2, seed=1), normal(2, seed=2)])
+    inputs = normal(4, 3)[:, [0, 1, 1]]
+    data = Sample(inputs, normal(4, 2))
+    drops = ([0.2, 0.1, 0.6], [0.3, 0.2, 0.5, 0.3, 0.7], [0.4, 0.25])
+    law = Product([Bernoulli(torch.tensor(drop, dtype=torch.float64), len(drop)) for drop in drops])
+    weight = model.weights[0].requires_grad_()
+    ours, theirs = (criterion(model, data, law, method).value for method in (ClosedForm(), ALL))
+    close(ours, theirs, 1e-13)
+    slopes = [torch.autograd.grad(value, weight)[0] for value in (ours, theirs)]
+    assert bool(slopes[1].any())
+    close(*slopes, 1e-12)
+
+
 def test_the_time_that_is_allowed_is_that_of_the_caller() -> None:
     """2^24 outcomes and more are estimated first, and no machine sums them in a nanosecond."""
     sizes = (30, 4, 2)

@@ -168,10 +168,12 @@ CLAIMS: tuple[Claim, ...] = (
         "penalty of their norm where they are as many as its tail asks for, and balanced factors at multiples of the "
         "next power of two; unequal ones shrink by their harmonic mean over their number. Laws without noise, "
         "inference mode, slopes of draws, one mask at a time, what is linear, gaps of nothing, rows that do not meet, "
-        "certified bounds under normal noise and what a lattice adds to integrals of margins are by definition.",
+        "units alike but for their rates, certified bounds under normal noise and what a lattice adds to integrals of "
+        "margins are by definition.",
         pair(refused_checks.refused_penalties),
         (
             "penalties.penalty",
+            "penalties.criterion",
             "penalties.has_closed_form",
             "penalties.effective_strength",
             "envelopes.induced",

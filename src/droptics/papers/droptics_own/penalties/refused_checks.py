@@ -31,6 +31,7 @@ from droptics.penalties import (
     Enumerate,
     MonteCarlo,
     SecondOrder,
+    criterion,
     effective_strength,
     evaluation,
     has_closed_form,
@@ -43,7 +44,7 @@ from droptics.spectra import action
 
 def refused_penalties(scale: float) -> list[Comparison]:
     """What does not fit, what has no closed form, blocks that are too few, and answers at the edges."""
-    return by_parts((_unfit, _unknown, _blocks, _edges, _noisy, _aliased), scale)
+    return by_parts((_unfit, _unknown, _blocks, _edges, _copies, _noisy, _aliased), scale)
 
 
 def _unfit(scale: float) -> list[Comparison]:
@@ -229,6 +230,27 @@ def _edges(scale: float) -> list[Comparison]:
     products = ((normal(8, 3, 2) @ rows) @ turn).norm(dim=0) * (other[:3] @ turn).norm(dim=0)
     found.append(compare(1 + products, "==", scale, "rows that do not meet"))
     found.append(compare(turn.mT @ turn, "==", scale * torch.eye(6).double(), "by a rotation"))
+    return found
+
+
+def _copies(scale: float) -> list[Comparison]:
+    """Units and inputs that are alike but for their rates are no copies: criteria and slopes by all masks."""
+    found: list[Comparison] = []
+    again = [0, 1, 1, 0, 0]
+    first, second = normal(1, 2, 3)[again], normal(2, 2, 2)[:, [0, 1, 1, 0, 0]]
+    weights = [first[:, [0, 1, 1]], second, normal(3, 2, 2)]
+    biases = [1 + normal(4, 2)[again], 2 + normal(5, 2), normal(6, 2)]
+    X = normal(7, 4, 3)
+    data = Sample(torch.stack([X[:, 0], X[:, 1], X[:, 1]], 1), normal(8, 4, 2), simplex(9, 4))
+    rates = tensor([0.2, 0.1, 0.6]), tensor([0.3, 0.2, 0.5, 0.3, 0.7]), tensor([0.4, 0.25])
+    law = Product([Bernoulli(rate, len(rate)) for rate in rates])
+    answers = []
+    for method in (ClosedForm(), Enumerate()):
+        leaves = [part.clone().requires_grad_() for part in (*weights, *biases)]
+        value = criterion(ReLUNet(leaves[:3], leaves[3:]), data, law, method).value
+        answers.append([value, *torch.autograd.grad(value, leaves)])
+    for place, (mine, other) in enumerate(zip(*answers, strict=True)):
+        found.append(compare(mine.detach(), "==", scale * other.detach(), f"alike but for their rates, {place}"))
     return found
 
 
