@@ -53,3 +53,17 @@ def test_slopes_of_draws() -> None:
         slopes += torch.autograd.grad(value(leaf), leaf)
     torch.testing.assert_close(vmap(grad(value))(MEMBERS), torch.stack(slopes), rtol=1e-11, atol=1e-12)
     torch.testing.assert_close(grad(value)(MEMBERS[1]), slopes[1], rtol=1e-11, atol=1e-12)
+
+
+def test_every_member_of_a_batch_must_have_draws_enough() -> None:
+    """Where masks change nothing no draw carries the variance, and then all members have the guaranteed interval."""
+    still = MEMBERS.clone()
+    still[1] = 0.0
+    law, method = Bernoulli(0.3, 5), MonteCarlo(300, seed=3)
+    for weights, few in ((MEMBERS, False), (still, True)):
+        told = penalty(TwoLayerLinear(weights, V), DATA, law, method)
+        assert told.guaranteed is not None
+        assert ("so few draws carry the variance" in told.method) is few
+        for end, sure in zip((told.lower, told.upper), told.guaranteed, strict=True):
+            alike = (end - sure).abs() <= 1e-9 * sure.abs().max()  # the ends of an interval are rounded outward
+            assert bool(alike.all()) is few
