@@ -323,8 +323,7 @@ class _Expectation(torch.autograd.Function):
     def forward(ctx: Any, walk: Walk, *arguments: Tensor) -> Tensor:
         ctx.walk = walk
         ctx.save_for_backward(*arguments)
-        with torch.no_grad():
-            return walk.value(0, *_start(walk))
+        return walk.value(0, *_start(walk))
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> Any:
@@ -332,24 +331,20 @@ class _Expectation(torch.autograd.Function):
 
 
 class _Slopes(torch.autograd.Function):
-    """Upstream times the derivative of a walk, which walks again; its own derivative is refused.
+    """Upstream times the derivative, which walks again: a function of the weights, so that second derivatives end here.
 
-    It is a function of the weights, so that whoever asks for a second derivative comes by here. With torch's
-    `once_differentiable`, which forgets them, `torch.autograd.grad` would leave its part out and say nothing.
+    `once_differentiable` forgets the weights, and `torch.autograd.grad` then leaves its part out in silence.
     """
 
     @staticmethod
     def forward(ctx: Any, walk: Walk, upstream: Tensor, *arguments: Tensor) -> tuple[Tensor, ...]:
-        with torch.no_grad():
-            grads = [(torch.zeros_like(s.weight), torch.zeros_like(s.bias)) for s in walk.stages]
-            walk.gradient(0, *_start(walk), upstream, grads)
+        grads = [(torch.zeros_like(s.weight), torch.zeros_like(s.bias)) for s in walk.stages]
+        walk.gradient(0, *_start(walk), upstream, grads)
         return tuple(tensor for pair in grads for tensor in pair)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> Any:
-        raise NotImplementedError(
-            "the exact criterion of ReLU networks is differentiable once; use Enumerate() for more derivatives"
-        )
+        raise NotImplementedError("the exact criterion of ReLU networks is differentiable once; use Enumerate()")
 
 
 def _start(walk: Walk) -> tuple[Tensor, Tensor]:
