@@ -163,8 +163,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-root-slopes",
         "droptics, derivatives of E[x x^T]^(1/2)",
-        "Derivatives of the root and of the inverse root of a second moment of full rank are the limits of their "
-        "differences.",
+        "Derivatives of the root and of the inverse root of a second moment of full rank, forward and backward, are "
+        "the limits of their differences; of a change that is not symmetric its symmetric part counts.",
         check=partial(root_checks.root_slopes, 2.0),
         control=partial(root_checks.root_slopes, 1.5),
         objects=("linalg.psd_root", "linalg.psd_inverse_root"),

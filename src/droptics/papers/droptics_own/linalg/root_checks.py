@@ -20,11 +20,11 @@ def root_slopes(order: float) -> list[Comparison]:
         (8, equal),
     ):
         change, weight = normal(seed, *matrix.shape), normal(seed + 1, *matrix.shape)
-        change = change + change.mT
+        even = (change + change.mT) / 2  # of a change that is not symmetric only this part moves the root
         for name, root, power in (("root", psd_root, 0.5), ("inverse root", psd_inverse_root, -0.5)):
             ends = []
             for sign in (1, -1):
-                values, vectors = np.linalg.eigh((matrix + sign * step * change).numpy())
+                values, vectors = np.linalg.eigh((matrix + sign * step * even).numpy())
                 ends.append(torch.from_numpy(vectors * values**power @ vectors.T))
             apart = (ends[0] - ends[1]) / (order * step)
             size, label = float(apart.abs().max()), f"{name}, {len(matrix)}, {seed}"
