@@ -164,7 +164,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "offered-options",
         "Options off their defaults do what they say: seeds and orders of a search for sub-networks, tolerances and "
-        "memories of searches, steps and starts of the worst half-space, levels, blocks of work, rates, precisions.",
+        "memories of searches, steps and starts of the worst half-space, levels, blocks of work, rates, precisions; "
+        "sizes and layers that do not fit are refused.",
         pair(off_default_checks.options_in_full),
         (
             "coadaptation.smallest",

@@ -195,6 +195,8 @@ def _points(scale: float) -> list[Comparison]:
         found.append(same(turn.dtype, dtype, f"precision {dtype}", scale))
         found.append(compare(turn @ turn.mT, "==", scale * torch.eye(size).to(dtype), f"orthogonal, {size}", 1e-6))
         found.append(compare(turn.abs(), "==", scale / math.sqrt(size), f"entries, {size}", 1e-6))
+    for size in (3, 6, 12, 24):
+        found.append(refuses(lambda size=size: hadamard_equalizer(size), "must be a power of two", f"size {size}"))
     return found
 
 
