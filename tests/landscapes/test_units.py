@@ -9,9 +9,10 @@ from cases import normal
 from compare import close
 
 from droptics.data import Moments
+from droptics.landscapes import critical_points, inspect
 from droptics.landscapes.units import in_own_units
 from droptics.masks import Bernoulli
-from droptics.models import DeepLinear, TwoLayerLinear
+from droptics.models import Autoencoder, DeepLinear, TwoLayerLinear
 from droptics.penalties import criterion
 
 
@@ -40,3 +41,44 @@ def test_both_layers_of_every_node_have_nearly_the_same_size(hidden):
         # a factor is a power of two in (r, 2 r], r the root of the ratio, which moves the ratio to (1, 4]
         shares = into.norm(dim=1) / out.norm(dim=0)
         assert 0.25 <= float(shares.min()) <= float(shares.max()) <= 4
+
+
+@pytest.mark.parametrize("energy", [2.5, 1e-3])
+def test_critical_points_are_the_same_for_inputs_of_any_energy(energy):
+    """On inputs of energy c the criterion is c times |M - U U^T|^2 + lambda sum |u_i|^4, but for a constant."""
+    skew, odds = normal(3, 3, seed=3), 0.4 / 0.6
+    matrix = torch.diag(torch.tensor([2.0, 1.3, -0.4]).double()) + skew - skew.mT
+    data = Moments(energy * torch.eye(3).double(), energy * matrix, energy * matrix @ matrix.mT)
+    points = critical_points(Autoencoder, data, Bernoulli(0.4, 2))
+    assert len(points) > 5
+    for point in points:
+        U = point.model.U.clone().requires_grad_()
+        value = (matrix - U @ U.mT).square().sum() + odds * U.square().sum(0).square().sum()
+        (slope,) = torch.autograd.grad(value, U)
+        # columns, eigenvectors and products of matrices of size three, rounded some tens of times
+        close(slope, torch.zeros(3, 2), scale=1.0, relative=1e-12)
+        close(point.objective, energy * value.detach(), 1e-12)
+
+
+def test_slope_and_curvature_are_those_of_the_weights_as_they_are():
+    """Kinds are told in other units, numbers are not: derivatives of the formula on inputs and targets of any size."""
+    X, Y = normal(20, 3) * torch.tensor([1e2, 1.0, 1e-2]), 30 * normal(20, 2, seed=1)
+    data, rates = Moments(X.mT @ X / 20, Y.mT @ X / 20, Y.mT @ Y / 20), torch.tensor([0.2, 0.5, 0.3, 0.1]).double()
+    model = TwoLayerLinear(9 * normal(2, 4), normal(3, 4) / X.std(0)[:, None])
+
+    def value(flat):
+        U, V = flat[:8].reshape(2, 4), flat[8:].reshape(3, 4)
+        W, energies = U @ V.mT, (V * (data.xx @ V)).sum(0)
+        noise = (rates / (1 - rates) * U.square().sum(0) * energies).sum()
+        return data.yy.trace() - 2 * (W * data.yx).sum() + ((W @ data.xx) * W).sum() + noise
+
+    flat = torch.cat([part.flatten() for part in model.tensors]).requires_grad_()
+    (slope,) = torch.autograd.grad(value(flat), flat)
+    curvatures = torch.linalg.eigvalsh(torch.autograd.functional.hessian(value, flat.detach()))
+    told = inspect(model, data, Bernoulli(rates, 4))
+    assert told.kind == "not critical"
+    assert told.gradient_norm == pytest.approx(float(slope.norm()), rel=1e-10)
+    # the error of an eigenvalue is some roundings of the largest one
+    assert told.curvature == pytest.approx(float(curvatures[0]), abs=1e-12 * float(curvatures[-1]))
+    assert told.objective == pytest.approx(float(value(flat.detach())), rel=1e-12)
+    assert float(curvatures[0]) < -1e-6 * float(curvatures[-1])
