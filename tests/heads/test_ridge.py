@@ -225,3 +225,14 @@ def test_deviation_of_a_prediction_is_that_over_all_masks(block: int, outputs: i
     np.testing.assert_allclose(spread**2, expected, rtol=1e-12)
     np.testing.assert_allclose(np.einsum("t,t...->...", chances, values), mean, rtol=1e-12)
     assert spread.shape == mean.shape
+
+
+@pytest.mark.parametrize("given", [{}, {"drop": 0.5}, {"fit_intercept": True}])
+def test_half_of_the_inputs_are_dropped_and_an_intercept_is_fitted_unless_said(given: dict[str, float]) -> None:
+    """Least squares with one row for the penalty of every input: lambda is one, and every input has its own energy."""
+    X, Y = problem(12, 3, 2)
+    rows = np.vstack([np.column_stack([X, np.ones(12)]), np.diag([*np.sqrt((X**2).sum(0)), 0.0])])
+    wanted = np.linalg.lstsq(rows, np.vstack([Y, np.zeros((4, 2))]), rcond=None)[0]
+    told = DropoutRidge(**given).fit(X, Y)
+    close(told.coef_, wanted[:3].T, 1e-10)
+    close(told.intercept_, wanted[3], 1e-10)

@@ -27,7 +27,7 @@ from droptics.models import Connections, Factorization, LastLayer, ReLUNet, TwoL
 from droptics.norms import k_support
 from droptics.optima import certify, optimum
 from droptics.optima.last_layer import capacity_bound
-from droptics.optima.optimum import certify_bound
+from droptics.optima.optimum import Certificate, certify_bound
 from droptics.penalties import Enumerate, criterion
 
 # entries in general position have no bound; those in product proportions are tested with the two-layer optimum
@@ -174,3 +174,10 @@ def test_unknown_family_names_what_to_do() -> None:
 
     other = Other(normal(OUTPUTS, 2), normal(INPUTS, 2))
     assert certify(other, sample(), Bernoulli(0.3, 8)).gap > 0  # subclasses inherit the rule
+
+
+@pytest.mark.parametrize(("objective", "bound", "words"), [(40.0, 10.0, "30"), (0.03, 0.01, "0.02"), (3.0, 0.0, "3")])
+def test_the_reason_of_a_certificate_says_how_much_may_be_gained(objective, bound, words) -> None:
+    reason = Certificate(objective, bound, "droptics-any-law").reason
+    assert reason is not None
+    assert f"gain up to {words};" in reason

@@ -341,6 +341,7 @@ def test_optimal_factors_of_tied_networks_and_refusals():
     found = optimum(Autoencoder, data, masks)
     rotation = torch.linalg.qr(normal(3, 3)).Q
     other = optimal_factors(found, rotation, torch.tensor([1.0, -1.0, 1.0]))
+    close(other.U, optimal_factors(found, rotation).U * torch.tensor([1.0, -1.0, 1.0]), 1e-14)
     assert float(criterion(other, data, masks)) == pytest.approx(found.objective, rel=1e-12)
     with pytest.raises(ValueError, match="tied"):
         optimal_factors(found, rotation, torch.tensor([1.0, 2.0, 1.0]))
