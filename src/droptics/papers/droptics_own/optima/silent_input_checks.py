@@ -1,4 +1,4 @@
-"""Optima of silent inputs, of tied networks turned, of layers without masks; reasons of certificates."""
+"""Optima of silent inputs, of rough moments, of tied networks turned, of layers without masks; reasons."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from droptics.data import Entries, Moments, Sample
 from droptics.evidence.claims import Comparison, compare
-from droptics.masks import Bernoulli, Block, Product, SlidingBlock
+from droptics.masks import Bernoulli, Block, MaskLaw, Product, SlidingBlock
 from droptics.models import Autoencoder, Connections, DeepLinear, Model, ReLUNet, TwoLayerLinear
 from droptics.optima import Certificate, Optimum, certify, optimal_factors, optimum
 from droptics.optima.allocations import best_allocation
@@ -25,7 +26,7 @@ from droptics.spectra.coordinates import frame
 
 def side_optima(scale: float) -> list[Comparison]:
     """Optima and certificates off the usual path, beside all ranks, refits and words."""
-    return by_parts((_optima, _silent), scale)
+    return by_parts((_optima, _silent, _roughly), scale)
 
 
 def _optima(scale: float) -> list[Comparison]:
@@ -189,4 +190,45 @@ def _silent(scale: float) -> list[Comparison]:
     p, q = (torch.bincount(part).double() / len(pairs) for part in (rows, columns))
     wanted = torch.linalg.svdvals(p.sqrt()[:, None] * (U @ V.mT) * q.sqrt())[:2]
     found.append(compare(frame(cells).spectrum(U, V)[:2], "==", scale * wanted, "white coordinates of entries"))
+    return found
+
+
+def _value(layers: list[Tensor], data: Moments, odds: float, weights: bool) -> Tensor:
+    """Criterion of a chain of layers with one rate, of hidden units, or of the weights of its first layer."""
+    map_, second = torch.linalg.multi_dot(layers[::-1]), data.xx
+    for layer in layers[:-1]:
+        noise = layer.square() @ second.diagonal() if weights else ((layer @ second) * layer).sum(1)
+        second = layer @ second @ layer.mT + odds * torch.diag(noise)
+    return data.yy.trace() - 2 * (map_ * data.yx).sum() + ((layers[-1] @ second) * layers[-1]).sum()
+
+
+def _roughly(scale: float) -> list[Comparison]:
+    """Moments known up to a share: bounds are below a network at moments that they may stand for, and not by much.
+
+    The worst rounding makes the targets larger and less like the map of that network.
+    """
+    found: list[Comparison] = []
+    rough, known, eye = 1e-5, moments(2, 3, 3), torch.eye(3).double()
+    even = Moments(2.5 * eye, known.yx + 2 * eye, 30 * known.yy)
+    two = Product([Bernoulli(0.3, 4), Bernoulli(0.3, 3)])
+    families: tuple[tuple[type[Model], Moments, MaskLaw], ...] = (
+        (TwoLayerLinear, known, Bernoulli(0.3, 3)),
+        (DeepLinear, known, two),
+        (Connections, known, Bernoulli(0.3, 9)),
+        (Autoencoder, even, Bernoulli(0.3, 4)),
+    )
+    for family, exact, law in families:
+        best, name = optimum(family, exact, law).model, family.__name__
+        layers = list(best.tensors) if family is DeepLinear else [best.tensors[-1].mT, best.tensors[0]]
+        value = _value(layers, exact, 0.3 / 0.7, family is Connections)
+        map_, energies = torch.linalg.multi_dot(layers[::-1]), exact.yy.diagonal()
+        less = rough * torch.outer(energies.sqrt(), exact.xx.diagonal().sqrt()) * map_.sign()
+        known_roughly = Moments(exact.xx, exact.yx - less, exact.yy + rough * torch.diag(energies), rounding=rough)
+        allowed = 64 * 3 * rough * energies.sum() / scale
+        for way, told in (("optimum", optimum(family, known_roughly, law)), ("any", certify(best, known_roughly, law))):
+            found.append(compare(told.bound, "<=", value, f"bound of rough moments, {name}, {way}", 1e-12))
+            found.append(compare(told.bound, ">=", value - allowed, f"and not far below, {name}, {way}", 1e-12))
+        plain = Moments(known_roughly.xx, known_roughly.yx, known_roughly.yy)
+        above = optimum(family, plain, law).bound
+        found.append(compare(above, ">", value + rough * value, f"the rounding matters, {name}", 1e-12))
     return found
