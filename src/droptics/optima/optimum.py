@@ -120,7 +120,7 @@ class Certificate(_Bounded):
 
     @property
     def relative_gap(self) -> float:
-        """The gap as a share of the bound; infinite when the bound is zero and the gap is not."""
+        """The gap as a share of the bound; infinite when the bound is not positive and the gap is."""
         if self.gap <= 0:
             return 0.0
         return self.gap / self.bound if self.bound > 0 else math.inf

@@ -165,7 +165,7 @@ CLAIMS: tuple[Claim, ...] = (
         "offered-options",
         "Options off their defaults do what they say: seeds and orders of a search for sub-networks, tolerances and "
         "memories of searches, steps and starts of the worst half-space, levels, blocks of work, rates, precisions; "
-        "sizes and layers that do not fit are refused.",
+        "sizes, layers, directions, laws and blocks that do not fit are refused, and lists longer than allowed.",
         pair(off_default_checks.options_in_full),
         (
             "coadaptation.smallest",
@@ -174,6 +174,11 @@ CLAIMS: tuple[Claim, ...] = (
             "landscapes.inspect",
             "landscapes.portrait",
             "landscapes.spurious_minimum",
+            "landscapes.critical_points",
+            "landscapes.hessian_action",
+            "heads.ridge.DropoutRidge",
+            "optima.optimal_factors",
+            "optima.optimum",
             "linalg.hadamard_equalizer",
             "masks.Discrete",
             "coadaptation.accuracy_by_width",

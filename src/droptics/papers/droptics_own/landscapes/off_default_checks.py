@@ -16,10 +16,12 @@ from droptics.coadaptation.retention import Retentivity
 from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.heads.projection import variable_projection
-from droptics.landscapes import inspect, portrait, spurious_minimum
+from droptics.heads.ridge import DropoutRidge
+from droptics.landscapes import critical_points, hessian_action, inspect, portrait, spurious_minimum
 from droptics.linalg import hadamard_equalizer
-from droptics.masks import Bernoulli, Discrete
-from droptics.models import Autoencoder, LastLayer, ReLUNet
+from droptics.masks import Bernoulli, Block, Discrete
+from droptics.models import Autoencoder, LastLayer, ReLUNet, TwoLayerLinear
+from droptics.optima import optimal_factors, optimum
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.telling import refuses, same
@@ -29,7 +31,7 @@ from droptics.penalties import criterion
 
 def options_in_full(scale: float) -> list[Comparison]:
     """Searches, pictures, portraits and laws with every option off its default."""
-    return by_parts((_smallest, _blocks, _exported, _worst, _points, _projected), scale)
+    return by_parts((_smallest, _blocks, _exported, _worst, _points, _projected, _refused), scale)
 
 
 def _network() -> tuple[ReLUNet, Sample]:
@@ -163,6 +165,11 @@ def _points(scale: float) -> list[Comparison]:
         told = inspect(tied, square, law, tolerance)
         found.append(same((told.inertia, told.kind), (inertia, "not critical"), f"inertia at {tolerance}", scale))
     found.append(same(inspect(tied, square, law, 100.0).kind, "global minimum", "everything is tolerated", scale))
+    # a map that leaves a direction open leaves zero flat along it, and no symmetry says so
+    for least, kind, inertia in ((1.0, "local maximum", (6, 0, 0)), (0.0, "strict saddle", (3, 3, 0))):
+        flat = Moments.of_map(torch.diag(tensor([2.0, least])))
+        seen = inspect(Autoencoder(0 * tied.U), flat, law)
+        found.append(same((seen.kind, seen.inertia), (kind, inertia), f"zero before a map of {least}", scale))
     known, rates = Moments(tensor([[1.5]]), tensor([[1.2]]), tensor([[2.0]])), tensor([0.2, 0.5])
     starts = tensor([[0.5, -0.3], [0.9, 0.4], [-0.7, 1.1]])
     for seed in (0, 4):
@@ -233,4 +240,33 @@ def _projected(scale: float) -> list[Comparison]:
         found.append(same(told.converged, wanted.status == 0, f"how it ended, {name}", scale))
         ends.append((len(told.history), round(told.objective, 6)))
     found.append(same(len(set(ends)), 4, "all of them differ", scale))
+    for seed in (0, 3):
+        drawn = torch.randn(3, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        begun = variable_projection(data, Bernoulli(0.25, 3), iterations=1, seed=seed).history[0][1]
+        found.append(compare(begun, "==", scale * value(drawn * (2 / 3) ** 0.5), f"where it begins, seed {seed}"))
+    return found
+
+
+def _refused(scale: float) -> list[Comparison]:
+    """Lists that are as long as allowed, and one longer; directions, networks, laws and blocks that do not fit."""
+    found: list[Comparison] = []
+    square, law = Moments.of_map(torch.diag(tensor([2.0, 1.0]))), Bernoulli(0.3, 2)
+    points = critical_points(Autoencoder, square, law)
+    count = len(points)
+    found.append(same(len(critical_points(Autoencoder, square, law, count)), count, "as many as allowed", scale))
+    found.append(refuses(lambda: critical_points(Autoencoder, square, law, count - 1), "limit must be raised"))
+    for shape in ((2, 3), (3, 2)):
+        oblong = Moments.of_map(normal(1, *shape))
+        found.append(refuses(lambda data=oblong: optimum(Autoencoder, data, law), "as many outputs as inputs"))
+    tied = points[0].model
+    for shape in ((2, 1), (1, 2), (3, 2)):
+        way = [torch.ones(shape, dtype=torch.float64)]
+        found.append(refuses(lambda way=way: hessian_action(tied, square, law, way), "shapes of model.tensors"))
+    found.append(refuses(lambda: hessian_action(tied, square, law, [tied.U, tied.U]), "one part per tensor"))
+    for other in (Bernoulli(tensor([0.1, 0.4]), 2), Block(0.3, 2, 2)):
+        best = optimum(TwoLayerLinear, square, other)
+        found.append(refuses(lambda best=best: optimal_factors(best), "independent units with one rate"))
+    X, Y = normal(2, 9, 5).numpy(), normal(3, 9).numpy()
+    for block in (2, 3, 4, 6):
+        found.append(refuses(lambda block=block: DropoutRidge(0.3, block=block).fit(X, Y), "block must divide"))
     return found

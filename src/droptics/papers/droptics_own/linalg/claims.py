@@ -117,9 +117,10 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "quick-ways",
         "Optima of many maps at once, in all their fields, quadratic forms of the columns of many matrices, rotations "
-        "in place and reductions to three diagonals are those of single maps, sums and products.",
+        "in place and to a constant diagonal, and reductions to three diagonals are those of single maps, sums and "
+        "products.",
         pair(quick_way_checks.quick_ways),
-        ("optima.optimum_of_maps", "linalg.equalize_columns_", "linalg.equalize_columns"),
+        ("optima.optimum_of_maps", "linalg.equalize_columns_", "linalg.equalize_columns", "linalg.equalizer"),
         "By every rank; by products.",
     ),
     room_claim(
@@ -164,7 +165,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-root-slopes",
         "droptics, derivatives of E[x x^T]^(1/2)",
         "Derivatives of the root and of the inverse root of a second moment of full rank, forward and backward, are "
-        "the limits of their differences; of a change that is not symmetric its symmetric part counts.",
+        "the limits of their differences; of a change that is not symmetric its symmetric part counts, and where a "
+        "singular one turns as a whole both turn with it.",
         check=partial(root_checks.root_slopes, 2.0),
         control=partial(root_checks.root_slopes, 1.5),
         objects=("linalg.psd_root", "linalg.psd_inverse_root"),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from droptics.evidence.claims import Comparison, compare
-from droptics.linalg import equalize_columns, equalize_columns_, forms, tridiagonal
+from droptics.linalg import equalize_columns, equalize_columns_, equalizer, forms, tridiagonal
 from droptics.linalg.forms import column_forms, column_squares
 from droptics.masks import Bernoulli, Gaussian, MaskLaw
 from droptics.models import TwoLayerLinear
@@ -24,7 +24,7 @@ from droptics.papers.instances import normal, tensor
 
 def quick_ways(scale: float) -> list[Comparison]:
     """Optima of many maps, quadratic forms of many columns, rotations in place and reductions to three diagonals."""
-    return by_parts((_maps, _uneven, _forms, _in_place, _reduced), scale)
+    return by_parts((_maps, _uneven, _forms, _in_place, _turned, _reduced), scale)
 
 
 def _least(values: Tensor, strength: float, width: int) -> tuple[Tensor, float]:
@@ -199,6 +199,19 @@ def _refused(scale: float) -> list[Comparison]:
     for wanting in (leaf, 2 * leaf, leaf.mT):
         found.append(refuses(lambda factor=wanting: equalize_columns_(factor), "must not require a gradient"))
     found.append(compare(leaf.detach(), "==", scale * normal(1, 3, 2), "and stay"))
+    return found
+
+
+def _turned(scale: float) -> list[Comparison]:
+    """Rotations to a constant diagonal, of many matrices at once; of one that is not symmetric both triangles count."""
+    found: list[Comparison] = []
+    for lead, size in (((), 5), ((3,), 4), ((2, 2), 1)):
+        grams = normal(size, *lead, size, size)
+        turn = equalizer(grams)
+        found.append(compare(turn.mT @ turn, "==", scale * torch.eye(size), f"rotations, {lead} of {size}", 1e-13))
+        even = grams.diagonal(dim1=-2, dim2=-1).mean(-1, keepdim=True)
+        told = (turn.mT @ grams @ turn).diagonal(dim1=-2, dim2=-1)
+        found.append(compare(told, "==", scale * even, f"their diagonals, {lead} of {size}", 1e-12))
     return found
 
 

@@ -35,4 +35,19 @@ def root_slopes(order: float) -> list[Comparison]:
             found.append(
                 compare((back * change).sum(), "==", (apart * weight).sum(), f"back, {label}", 1e-7, 10 * size)
             )
+    return [*found, *_turned(2.0 / order)]
+
+
+def _turned(scale: float) -> list[Comparison]:
+    """Where a moment of any rank turns as a whole, S' = A S - S A for a skew A, its root and inverse root do."""
+    found = []
+    for size, rank in ((4, 2), (3, 1), (3, 3)):
+        half, skew = normal(size, size, rank), normal(rank, size, size)
+        moment, skew = half @ half.mT, skew - skew.mT
+        left, values, _ = torch.linalg.svd(half, full_matrices=False)
+        for name, root, power in (("root", psd_root, 1.0), ("inverse root", psd_inverse_root, -1.0)):
+            turned = (left * values**power) @ left.mT
+            told = torch.func.jvp(root, (moment,), (skew @ moment - moment @ skew,))[1]
+            wanted = scale * (skew @ turned - turned @ skew)
+            found.append(compare(told, "==", wanted, f"turned {name}, rank {rank} of {size}", 1e-8))
     return found

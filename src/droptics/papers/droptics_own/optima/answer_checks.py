@@ -253,7 +253,13 @@ def _worded(scale: float) -> list[Comparison]:
             compare(float(f"of rank 2, objective {more['objective']:.6g}" in repr(told)), "==", 1.0, "numbers")
         )
         found.append(compare(float(told.reason is None), "==", float(certified), f"reason, {name}"))
-    for objective, bound, share in ((3.0, 2.0, 0.5), (2.0, 2.0, 0.0), (1.0, 0.0, math.inf), (1.0, 2.0, 0.0)):
+    for objective, bound, share in (
+        (3.0, 2.0, 0.5),
+        (2.0, 2.0, 0.0),
+        (1.0, 0.0, math.inf),
+        (1.0, -2.0, math.inf),
+        (1.0, 2.0, 0.0),
+    ):
         found.append(
             compare(Certificate(objective, bound, "droptics-any-law").relative_gap, "==", scale * share, "share")
         )

@@ -156,6 +156,13 @@ def _silent(scale: float) -> list[Comparison]:
     spectrum = torch.linalg.svdvals(known.yx @ torch.linalg.inv(torch.linalg.cholesky(known.xx)).mT)
     narrow = optimum(DeepLinear, known, Product([Bernoulli(0.0, 4), Bernoulli(0.0, 1)]))
     found.append(compare(narrow.objective, "==", scale * (error + spectrum[1] ** 2), "no masks, one unit", 1e-8))
+    for sizes in ((3, 1), (1, 3), (2, 1, 4)):  # one direction alone, which has all shares
+        laws = Product([Bernoulli(0.02, size) for size in sizes])
+        ends = zip((3, *sizes), (*sizes, 2), strict=True)
+        network = DeepLinear([normal(k, out, into) for k, (into, out) in enumerate(ends)])
+        left = 1 / math.prod(1 + 0.02 / 0.98 / size for size in sizes)
+        wanted = known.yy.trace() - left * spectrum[0] ** 2
+        found.append(compare(certify(network, known, laws).bound, "==", scale * wanted, f"widths {sizes}", 1e-8))
     half = optimum(DeepLinear, known, Product([Bernoulli(0.0, 3), Bernoulli(0.3, 4)]))
     least = error + _least(spectrum, 0.3 / 0.7, 4)[1]
     found.append(compare(half.objective, "==", scale * least, "masks of the second layer alone", 1e-8))

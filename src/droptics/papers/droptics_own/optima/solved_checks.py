@@ -200,6 +200,8 @@ def _chosen(scale: float) -> list[Comparison]:
         found.append(compare(model.objective_, "==", scale * least, f"its criterion, {name}", 1e-8))
     tied = DropoutRidgeCV((0.6, 0.2, 0.4)).fit(np.zeros((4, 2)), np.arange(4.0))
     found.append(compare(tied.drop_, "==", 0.2, "the smallest of rates that are as good"))
+    every = DropoutRidgeCV().fit(normal(8, 12, 3).numpy(), normal(9, 12).numpy()).drops_
+    found.append(compare(every, "==", [scale * twentieth / 20 for twentieth in range(1, 20)], "rates by default"))
     return found
 
 
@@ -346,6 +348,10 @@ def _connections(scale: float) -> list[Comparison]:
             found.append(compare(best.gap, "<=", 1e-8 / scale, f"certified, {width}", precision=0.0))
         trial = Connections(normal(seed + 5, outputs, width), normal(seed + 6, inputs, width))
         found.append(compare(certify(trial, data, law).bound, "==", best.bound, f"of any network, {width}", 1e-7))
+        rates = (rate + uniform(seed, inputs * width) / 3).clamp_max(0.9)
+        rates[-1] = rate
+        uneven = certify(trial, data, Bernoulli(rates, inputs * width)).bound
+        found.append(compare(uneven, "==", best.bound, f"unequal rates count like the least, {width}", 1e-7))
     zero = Moments(torch.diag(tensor([1.0, 0.0])), tensor([[1.0, 0.0]]), tensor([[2.0]]))
     dead = optimum(Connections, zero, Bernoulli(0.5, 4))
     found.append(compare(dead.objective, "==", scale * (2.0 - 1 / 1.5), "an input without energy", precision=1e-7))
