@@ -82,3 +82,21 @@ def test_slope_and_curvature_are_those_of_the_weights_as_they_are():
     assert told.curvature == pytest.approx(float(curvatures[0]), abs=1e-12 * float(curvatures[-1]))
     assert told.objective == pytest.approx(float(value(flat.detach())), rel=1e-12)
     assert float(curvatures[0]) < -1e-6 * float(curvatures[-1])
+
+
+@pytest.mark.parametrize(
+    ("least", "kind", "inertia"), [(1.0, "local maximum", (6, 0, 0)), (0.0, "strict saddle", (3, 3, 0))]
+)
+def test_zero_is_no_maximum_where_the_map_leaves_a_direction_open(least, kind, inertia):
+    """The Hessian of a tied network at zero is -4 M for every column; where M is zero no symmetry makes it flat."""
+    data = Moments.of_map(torch.diag(torch.tensor([2.0, least]).double()))
+    found = inspect(Autoencoder(torch.zeros(2, 3).double()), data, Bernoulli(0.3, 3))
+    assert (found.kind, found.inertia) == (kind, inertia)
+
+
+def test_a_list_as_long_as_the_limit_is_given_and_a_longer_one_refused():
+    data, law = Moments.of_map(torch.diag(torch.tensor([2.0, 1.0]).double())), Bernoulli(0.3, 2)
+    count = len(critical_points(Autoencoder, data, law))
+    assert len(critical_points(Autoencoder, data, law, limit=count)) == count
+    with pytest.raises(ValueError, match="limit must be raised"):
+        critical_points(Autoencoder, data, law, limit=count - 1)
