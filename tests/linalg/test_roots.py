@@ -37,3 +37,23 @@ def test_of_a_change_of_one_triangle_the_symmetric_part_counts(size, inverse):
     leaf = matrix.clone().requires_grad_()
     (back,) = torch.autograd.grad((take(leaf) * weight).sum(), leaf)
     close(back, slope_along(root, weight, inverse), 1e-11)
+
+
+@pytest.mark.parametrize("take", [psd_root, psd_inverse_root])
+@pytest.mark.parametrize("inner", [torch.func.jacrev, torch.func.jacfwd])
+@pytest.mark.parametrize("outer", [torch.func.jacrev, torch.func.jacfwd])
+def test_second_derivatives_are_refused_and_not_left_out_of_a_sum(take, inner, outer):
+    def total(t):
+        return take(moment(3) + torch.diag(t)).sum() + t.square().sum()
+
+    with pytest.raises(NotImplementedError):
+        outer(inner(total))(torch.ones(3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("take", [psd_root, psd_inverse_root])
+def test_a_graph_of_the_first_derivative_is_refused_where_it_is_asked(take):
+    shift = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    total = take(moment(3) + torch.diag(shift)).sum() + shift.square().sum()
+    (slope,) = torch.autograd.grad(total, shift, create_graph=True)
+    with pytest.raises(NotImplementedError, match="differentiable once"):
+        torch.autograd.grad(slope.sum(), shift)

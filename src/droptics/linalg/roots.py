@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from droptics.arguments import Square, check_arguments
 from droptics.linalg.jacobi import graded_eigen
@@ -73,21 +72,37 @@ class _Power(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, bool], output: tuple[Tensor, Tensor, Tensor]) -> None:
-        _, ctx.inverse = inputs
+        matrix, ctx.inverse = inputs
         ctx.mark_non_differentiable(*output[1:])
-        ctx.save_for_backward(*output[1:])
-        ctx.save_for_forward(*output[1:])
+        ctx.save_for_backward(matrix, *output[1:])
+        ctx.save_for_forward(matrix, *output[1:])
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, upstream: Tensor, *_: Tensor) -> tuple[Tensor, None]:
-        roots, vectors = ctx.saved_tensors
-        return _turned(roots, vectors, upstream, ctx.inverse), None
+        return _Slope.apply(*ctx.saved_tensors, upstream, ctx.inverse), None  # type: ignore[no-untyped-call]
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, _: None) -> tuple[Tensor, None, None]:
-        roots, vectors = ctx.saved_tensors
-        return _turned(roots, vectors, tangent, ctx.inverse), None, None
+        slope: Tensor = _Slope.apply(*ctx.saved_tensors, tangent, ctx.inverse)  # type: ignore[no-untyped-call]
+        return slope, None, None
+
+
+class _Slope(torch.autograd.Function):
+    """The derivative as a function of the matrix, so that second derivatives end here and are not left out in silence."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(_: Tensor, roots: Tensor, vectors: Tensor, upstream: Tensor, inverse: bool) -> Tensor:
+        return _turned(roots, vectors, upstream, inverse)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> None:
+        raise NotImplementedError("roots of matrices are differentiable once")
 
 
 def _turned(roots: Tensor, vectors: Tensor, change: Tensor, inverse: bool) -> Tensor:
