@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from droptics.audits import audit
+from droptics.coadaptation import draw
 from droptics.data import Sample
 from droptics.estimates import PlainEstimate
 from droptics.evidence.claims import Comparison, compare
+from droptics.masks import Bernoulli
 from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.instances import normal, sample, tensor
 
@@ -167,7 +169,8 @@ def _classifier_sites(scale: float) -> list[Comparison]:
     labels = (torch.arange(30) % 4).clamp_max(2)  # of the last class more than of the others
     data = Sample(normal(7, 30, 3), labels)
     module = stack((3, 4, 4, 3), (0.2, 0.4), nn.Tanh, seed=9)
-    report = audit(module, data, draws=120, rates=(0.5,), batch_size=16, validation=Sample(data.inputs[:9], labels[:9]))
+    held = Sample(data.inputs[:25], labels[:25])  # in batches of 16 and of 9
+    report = audit(module, data, draws=120, rates=(0.5,), batch_size=16, validation=held)
 
     loss = entropic(labels)
     outputs = module.eval()(data.inputs)
@@ -187,10 +190,14 @@ def _classifier_sites(scale: float) -> list[Comparison]:
     chances = outputs.softmax(1)
     spread = chances @ head.weight.square() - (chances @ head.weight).square()
     second = (0.4 / 0.6 * spread * features.square()).sum(1).mean() / 2
+    kept = draw(Bernoulli(0.4, 4), 50, torch.Generator().manual_seed(0))
+    found = ((features * kept[:, None] / 0.6) @ head.weight.mT + head.bias).argmax(-1)
+    shares = (found == labels).double().mean(1)
+    band = [float(shares.mean()), *np.quantile(shares.numpy(), [0.05, 0.95])]
     return [
         compare(report.clean_loss, "==", clean, "loss"),
         compare(report.accuracy or 0.0, "==", (outputs.argmax(1) == labels).double().mean(), "accuracy"),
-        compare(report.validation_loss or 0.0, "==", entropic(labels[:9])(outputs[:9]), "validation"),
+        compare(report.validation_loss or 0.0, "==", entropic(held.targets)(outputs[:25]), "validation"),
         _within(first.penalty, scale * alone[0], "first site"),
         _within(first.curve[0].penalty, scale * half, "first site at another rate"),
         compare(last.penalty.lower, "<=", scale * alone[1], "last site, certified from below"),
@@ -206,6 +213,7 @@ def _classifier_sites(scale: float) -> list[Comparison]:
         ),
         compare(last.subnetworks.full, "==", report.accuracy or 0.0, "full network"),
         compare(last.subnetworks.chance, "==", 14 / 30, "most frequent class"),
+        compare([getattr(last.subnetworks, end) for end in ("mean", "low", "high")], "==", band, "sub-networks"),
     ]
 
 

@@ -71,14 +71,16 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "read-data",
         "Losses of data in every form, of tokens with shifted, smoothed and left-out labels too, are torch's own, also "
-        "where a loss has one number for a batch, for every example or for every output.",
+        "where a loss has one number for a batch, for every example or for every output, and where batches of "
+        "validation data have unequal numbers of labels.",
         pair(data_checks.read_data),
         ("audits.audit",),
         ENUMERATED,
     ),
     room_claim(
         "told-reports",
-        "A report is what its JSON restores; its tables show its numbers, and the sums of its groups.",
+        "A report is what its JSON restores, and what has no schema or another is none; its tables show its numbers, "
+        "and the sums of its groups.",
         pair(report_checks.told_reports),
         ("audits.audit", "audits.Report"),
         WRITTEN,
@@ -92,7 +94,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "logged-reports",
-        "Callbacks log the numbers of an audit at the epochs that were asked for.",
+        "Callbacks log the numbers of an audit at the epochs that were asked for, also from where they are unpickled.",
         pair(report_checks.logged_reports),
         ("audits.audit_numbers", "audits.lightning_callback", "audits.huggingface_callback"),
         WRITTEN,
@@ -125,9 +127,10 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "audited-sites",
         "Penalties of two sites of a classifier, alone and together, lie in the intervals of its audit; those of a "
-        "linear chain are exact, and so are those of a site in which outputs of one or more rows are affine.",
+        "linear chain are exact, and so are those of a site in which outputs of one or more rows are affine. The "
+        "losses, second order and accuracies under 50 masks of the classifier are written out.",
         (partial(audit_checks.audited_sites, 1.0), partial(audit_checks.audited_sites, 1.2)),
-        ("audits.audit",),
+        ("audits.audit", "coadaptation.draw"),
         f"{ENUMERATED} Intervals of 99 %, at fixed seeds.",
     ),
     room_claim(

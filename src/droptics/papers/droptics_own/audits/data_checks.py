@@ -102,6 +102,12 @@ def read_data(scale: float) -> list[Comparison]:
     found.append(compare(told.accuracy or 0.0, "==", scale * right, "accuracy"))
     told = audit(margin, (data.inputs, signs), "logistic", rates=())
     found.append(compare(told.accuracy or 0.0, "==", scale * (score[:, 0].sign() == signs).double().mean(), "of signs"))
+    return found + _tokens(scale)
+
+
+def _tokens(scale: float) -> list[Comparison]:
+    """Labels of tokens, shifted or not; of validation data in batches all that count."""
+    found: list[Comparison] = []
     ids = torch.arange(30).reshape(6, 5) % 7
     wanted_ids = ((3 * ids + 1) % 7).clone()
     wanted_ids[2, 3] = wanted_ids[4, 0] = -100
@@ -118,7 +124,11 @@ def read_data(scale: float) -> list[Comparison]:
             ).reshape(len(kept), -1)
             truth = (odds @ each).sum() / (goal != -100).sum()
         for loss in (None, "model"):
-            report = audit(tokens, [{"ids": ids, "labels": wanted_ids}], loss, rates=(), budget=40)
+            # of ten, four and fourteen labels: these count, not batches or examples
+            cuts = [{"ids": ids[part], "labels": wanted_ids[part]} for part in (slice(2), slice(2, 3), slice(3, 6))]
+            whole_batch = [{"ids": ids, "labels": wanted_ids}]
+            report = audit(tokens, whole_batch, loss, rates=(), budget=40, validation=cuts)
+            found.append(compare(report.validation_loss or 0.0, "==", scale * own, f"in batches, {shift}, {loss}"))
             found.append(compare(report.clean_loss, "==", scale * own, f"own loss of tokens, shift {shift}, {loss}"))
             low, high = report.training_loss.lower, report.training_loss.upper
             spread = 2 * (high - low)  # a 99 % interval, three times as wide

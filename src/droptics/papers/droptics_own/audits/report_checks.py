@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import re
 import tempfile
 from dataclasses import fields, is_dataclass, replace
@@ -23,7 +24,7 @@ from droptics.estimates import PlainEstimate
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.audits.audit_checks import stack
-from droptics.papers.droptics_own.telling import same
+from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import sample, tensor
 
 
@@ -106,6 +107,12 @@ def told_reports(scale: float) -> list[Comparison]:
     module, data = Deep(), sample(2, 20, 3, 2)
     report = audit(module, data, rates=(0.3, 0.5), budget=60)
     found += [*_restored("deep", report, scale), *_restored("narrow", _narrow(), scale), *_largest(report)]
+    found += [
+        refuses(lambda content=content: Report.from_dict(content), f"must be a report of schema 1, got {got}")
+        for got, content in (("None", {}), ("2", {"schema": 2}), ("'1'", {"schema": "1"}))
+    ]
+    bare = {name: value for name, value in report.to_dict().items() if name != "schema"}
+    found.append(refuses(lambda: Report.from_dict(bare), "must be a report of schema 1, got None", "no schema"))
     content, rows = report.to_dict(), [" ".join(line.split()) for line in report.text(400).splitlines()]
     values = {item.site.name: item.penalty for item in report.sites}
     for group in groups(content):
@@ -233,6 +240,9 @@ def logged_reports(scale: float) -> list[Comparison]:
         with torch.no_grad():
             head.weight *= 1.1
             losses.append(float((net.eval()(data.inputs) - data.targets).square().mean()))
+        if epoch == 4:  # they go on from where they are read
+            light, face = pickle.loads(pickle.dumps((light, face)))
+            seen = getattr(face.log, "__self__", [])
         light.on_train_epoch_end(SimpleNamespace(current_epoch=epoch - 1), net)
         state.epoch, state.global_step = float(epoch), 10 * epoch
         face.on_epoch_end(None, state, None, net)

@@ -290,6 +290,28 @@ def _rows_of(told: Rates, scan: Sequence[Trained]) -> list[Comparison]:
     return [same(row in rows, True, f"a row: {row}") for row in wanted]
 
 
+def _files(told: Rates) -> list[Comparison]:
+    """An answer is written and read; what is none, or cannot be written, is refused."""
+    found: list[Comparison] = []
+    content = told.to_dict()
+    found.append(same(Rates.from_dict(json.loads(told.to_json())), told, "restored"))
+    found.append(same((content["schema"], content["points"][3]["loss"]), (1, None), "plain values"))
+    with tempfile.TemporaryDirectory() as name:
+        target = told.save(Path(name) / "rates.json")
+        found.append(same(Rates.load(target), told, "from a file"))
+        found.append(refuses(lambda: told.save(name), f"path {name} is a folder; name a file"))
+        within = Path(name) / "rates.json" / "more.json"
+        found.append(refuses(lambda: told.save(within), f"needs a folder where {target} is a file"))
+        target.write_text("{", encoding="utf-8")
+        found.append(refuses(lambda: Rates.load(target), "is no JSON"))
+    for schema in (0, 2, "1", None):
+        found.append(refuses(lambda schema=schema: Rates.from_dict(content | {"schema": schema}), "schema 1"))
+    bare = {name: value for name, value in content.items() if name != "schema"}
+    found.append(refuses(lambda: Rates.from_dict(bare), "schema 1", "no schema"))
+    found.append(refuses(lambda: Rates.from_dict({"schema": 1}), "is not what Rates.to_dict gave"))
+    return found
+
+
 def told_answers(scale: float) -> list[Comparison]:
     """Answers as dictionaries, JSON, files and words hold what they are made of, and are put into modules."""
     found: list[Comparison] = []
@@ -303,16 +325,7 @@ def told_answers(scale: float) -> list[Comparison]:
     answer.divide(runner, SITES, [1, 2], [3, 4, 5])
     answer.skipped = {"odd": "by hand"}
     told = answer.finished(0.0, runner)
-    content = told.to_dict()
-    found.append(same(Rates.from_dict(json.loads(told.to_json())), told, "restored"))
-    found.append(same((content["schema"], content["points"][3]["loss"]), (1, None), "plain values"))
-    with tempfile.TemporaryDirectory() as name:
-        target = told.save(Path(name) / "rates.json")
-        found.append(same(Rates.load(target), told, "from a file"))
-        target.write_text("{", encoding="utf-8")
-        found.append(refuses(lambda: Rates.load(target), "is no JSON"))
-    found.append(refuses(lambda: Rates.from_dict(content | {"schema": 0}), "schema 1"))
-    found.append(refuses(lambda: Rates.from_dict({"schema": 1}), "is not what Rates.to_dict gave"))
+    found += _files(told)
     text = str(told)
     first, gap, split = told.points[0], told.gap, told.split
     assert gap is not None

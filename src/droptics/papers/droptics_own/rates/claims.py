@@ -12,6 +12,7 @@ from droptics.papers.droptics_own.rates import (
     kept_copy_checks,
     mask_kind_checks,
     shared_mask_checks,
+    trained_checks,
     tuning_checks,
     watched_module_checks,
 )
@@ -30,8 +31,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "modules-in-full",
         "Attention and recurrent layers under given masks are torch's layers with multipliers between; replayed runs, "
-        "names of places, sites, chains of three layers, left-out losses, joined examples and answers on rates, "
-        "written, read and drawn, are by definition.",
+        "names of places, sites, chains of three layers, left-out losses, joined examples, losses of each by its "
+        "labels that count, and answers on rates, written, read and drawn, are by definition.",
         pair(watched_module_checks.modules_in_full),
         ("models.Site", "rates.Rates", "heads.ridge.DropoutRidge"),
         f"{ENUMERATED} Torch's own layers; refits.",
@@ -46,7 +47,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "told-answers",
-        "Tuned rates as dictionaries, JSON, files and words hold what they are made of, and are put where rates live.",
+        "Tuned rates as dictionaries, JSON, files and words hold what they are made of, and are put where rates live; "
+        "what is none, and places where no file can stand, are refused.",
         pair(answer_checks.told_answers),
         ("rates.Rates", "rates.Fit", "rates.places.set_rates"),
         WRITTEN,
@@ -69,7 +71,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "stationary-rates",
         "The squared training loss of linear chains and affine tails is that over all masks, the fit is stationary, "
-        "and the effect of a rate, per unit of its log-odds, is the difference of held-out losses of fits beside it. "
+        "and the effect of the rate of a site, or of both together, per unit of its log-odds, is the difference of "
+        "held-out losses, all or some, of fits beside it. "
         "What only looks like them is refused, and sites that keep their rate are named.",
         (partial(tuning_checks.stationary, 1.0), partial(tuning_checks.stationary, 1.05)),
         ("rates.chains.chain_scan", "rates.tails.tail_scan", "rates.tune_rates", "rates.Fit"),
@@ -82,6 +85,17 @@ CLAIMS: tuple[Claim, ...] = (
         (partial(tuning_checks.copies, 1.0), partial(tuning_checks.copies, 1.1)),
         ("rates.copies.train_copies",),
         "Beside loops with torch.optim.",
+    ),
+    room_claim(
+        "trained-by-functions",
+        "A function that trains copies, in place or by what it returns, is called for every rate of a scan, corner of "
+        "a design, step of a path and for the answer beside the tied rate, with these rates at the sites that are "
+        "tuned, groups alike, and their own at the others; from the same seeds but for the last, which are judged on "
+        "new ones. Losses of all stages, on the examples that each asks, the gain of the split and its error are "
+        "those of what it trained; the module is left as it was. Calls that cannot be meant are refused.",
+        pair(trained_checks.trained_copies),
+        ("rates.tune_rates", "rates.Fit"),
+        WRITTEN,
     ),
     room_claim(
         "conclusions",

@@ -171,15 +171,18 @@ def _tuned_by_algebra(scale: float) -> list[Comparison]:
         (slope,) = torch.autograd.grad(_expected(module, fitted, train, [0.2, 0.45]), fitted)
         # the search ends where a step gains less than 1e-15 of a loss of about 3
         found.append(compare(slope, "==", 0.0, f"slopes of the fit, {name}", precision=1e-5))
-        effects, step = scan.effects(rates, {site: site for site in sites}), 1e-3
-        for site in sites:
-            ends = []
+        # one site after the other, on all examples; then both as one group, on some of them
+        step, some = 1e-3, torch.tensor([17, 2, 3, 11, 5, 8])
+        effects = scan.effects(rates, {site: site for site in sites})
+        effects |= scan.effects(rates, dict.fromkeys(sites, "both"), some)
+        for site in (*sites, "both"):
+            ends, asked = [], some if site == "both" else slice(None)
             for shift in (step, -step):
-                odds = {one: math.log(r / (1 - r)) + shift * (one == site) for one, r in rates.items()}
+                odds = {one: math.log(r / (1 - r)) + shift * (site in (one, "both")) for one, r in rates.items()}
                 moved = {one: 1 / (1 + math.exp(-value)) for one, value in odds.items()}
                 weights = scan.fitted(moved).detach()
                 ends.append((_outputs(module, weights, held[0], None) - held[1]).square().sum(-1))
-            slopes = scale * (ends[0] - ends[1]) / (2 * step)
+            slopes = scale * (ends[0] - ends[1])[asked] / (2 * step)
             found.append(compare(effects[site].value, "==", slopes.mean(), f"effect of {site}, {name}", precision=1e-4))
             error = slopes.std() / len(slopes) ** 0.5
             found.append(compare(effects[site].error, "==", error, f"its error, {site}, {name}", precision=1e-3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,8 +13,10 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from droptics.audits.batches import Batch
+from droptics.audits.criteria import Labels
 from droptics.evidence.claims import Comparison, compare
 from droptics.heads.ridge import DropoutRidge
+from droptics.losses import Squared
 from droptics.models.modules import evaluating
 from droptics.models.replaying import MOST_BYTES, Recording, own_cost
 from droptics.models.site import Site
@@ -25,7 +28,7 @@ from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, tensor, uniform
 from droptics.rates.chains import ChainScan
 from droptics.rates.estimators import _left_out
-from droptics.rates.examples import Examples, _column, _join, take
+from droptics.rates.examples import Examples, _column, _join, example_losses, take
 from droptics.rates.masking import _attention_weights
 from droptics.rates.result import Cost, Gap, Point, Rates, SiteRate, Split
 
@@ -369,8 +372,35 @@ def _examples(scale: float) -> list[Comparison]:
     found.append(
         compare(whole.batch(order, 1, 3).arguments[0], "==", scale * joined.arguments[0][order[3:6]], "a batch")
     )
+    found += _of_examples(scale)
     digests = {item.digest() for item in (whole, parts, Examples((joined,), False), some)}
     found.append(same((len(digests), whole.digest()), (4, Examples((joined,), True).digest()), "digests", scale))
+    return found
+
+
+def _of_examples(scale: float) -> list[Comparison]:
+    """A loss for every example: the mean over its labels that count, none where none does.
+
+    A loss that knows means alone is asked for one example at a time; the number that a module returns stays as it is.
+    """
+    found: list[Comparison] = []
+    logits, labels = normal(6, 4, 3, 2), torch.tensor([[0, 1, 1], [1, -100, -100], [-100] * 3, [0, -100, 1]])
+    each = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").reshape(4, 3)
+    own = each.sum(1) / tensor([3.0, 1.0, 1.0, 2.0])
+    many, rows = Batch((), {}, labels, 4), Batch((), {}, normal(7, 4, 3), 4)
+    found.append(compare(example_losses(Labels(), logits, many), "==", scale * own, "means over labels"))
+    outputs, wanted = normal(8, 4, 3), normal(7, 4, 3)
+    errors = (outputs - wanted).square().sum(1)
+    found.append(compare(example_losses(Squared(), outputs, rows), "==", scale * errors, "sums over outputs"))
+
+    def mean(told: Tensor, goal: Tensor) -> Tensor:
+        return (told - goal).abs().mean()
+
+    told = example_losses(mean, outputs, rows)
+    found.append(compare(told, "==", scale * (outputs - wanted).abs().mean(1), "a loss that knows means alone"))
+    single = Batch((), {}, wanted, 4, own_loss=True)
+    told = example_losses(mean, tensor([2.5]).float(), single)
+    found.append(compare(told, "==", scale * 2.5, "the loss of a module"))
     return found
 
 
@@ -401,7 +431,9 @@ def _answers(scale: float) -> list[Comparison]:
         "scan",
         ("a note",),
     )
-    found.append(same(Rates.from_dict(answer.to_dict()), answer, "written and read", scale))
+    for lacks in ({}, {"gap": None}, {"split": None}, {"gap": None, "split": None, "notes": (), "constant": None}):
+        less = replace(answer, **lacks)
+        found.append(same(Rates.from_dict(less.to_dict()), less, f"written and read without {list(lacks)}", scale))
     figure = answer.plot()
     axes = figure.axes[0]
     edges = axes.collections[0].get_paths()[0].vertices
