@@ -8,6 +8,7 @@ import pytest
 import torch
 from cases import normal
 from compare import close
+from networks import seeded
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -304,3 +305,18 @@ def test_a_loss_of_a_whole_batch_counts_all_of_its_examples(shape):
     sums, weights = parts(lambda out, y: (out - y).abs().mean().reshape(shape), outputs, targets)
     assert weights.tolist() == [6.0]
     close(sums.sum(), 3 * (outputs - targets).abs().sum() / 6, 1e-12)
+
+
+@pytest.mark.parametrize("size", [7, 30])
+def test_batches_of_the_validation_data_weigh_as_many_labels_as_they_hold(size):
+    """Thirty examples, in batches of unequal sizes too; of two labels of each, those of -100 do not count."""
+    inputs = normal(30, 3, seed=1)
+    labels = torch.randint(0, 2, (30, 2), generator=torch.Generator().manual_seed(2))
+    labels[:10, 1] = labels[4, 0] = labels[29, 1] = -100
+    layers = nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.3), nn.Linear(4, 4), nn.Unflatten(1, (2, 2))
+    net = seeded(nn.Sequential(*layers)).double()
+    report = audit(net, (inputs, labels), rates=(), draws=2, batch_size=size, validation=(inputs, labels))
+    with torch.no_grad():
+        wanted = nn.functional.cross_entropy(net.eval()(inputs).flatten(0, 1), labels.flatten())
+    assert report.validation_loss == pytest.approx(float(wanted), rel=1e-12)
+    assert report.clean_loss == pytest.approx(float(wanted), rel=1e-12)

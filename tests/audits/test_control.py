@@ -3,7 +3,7 @@
 import pytest
 import torch
 from cases import normal
-from networks import seeded
+from networks import regression_data, regression_net, seeded
 from torch import nn
 
 from droptics.audits import audit, criteria
@@ -215,3 +215,38 @@ def test_what_a_loss_of_ones_own_reads_from_the_module_is_differentiated_too():
     torch.testing.assert_close(found.slopes["1"][0], (direct + 2 * a.square()).detach(), rtol=1e-5, atol=1e-6)
     assert found.axes == {"1": 0}
     assert found.leaves["1"][0].untyped_storage().nbytes() == 4  # masks of ones are one number
+
+
+def test_what_is_left_goes_where_the_error_of_the_mean_is_largest():
+    """Sites that their first draw resolves: each further draw to the largest of deviation / sqrt(draws), one by one."""
+    deviations = {"wide": 3.0, "middle": 2.0, "narrow": 1.0, "still": 0.0}
+    costs = {"wide": 1.0, "middle": 0.5, "narrow": 0.25, "still": 1.0}
+    guesses = {name: Guess(100.0, value) for name, value in deviations.items()}
+    for budget in (2.75, 4.0, 6.0, 9.0, 14.0):
+        wanted, left = dict.fromkeys(guesses, 1), budget - sum(costs.values())
+        while True:
+            name = max(wanted, key=lambda one: deviations[one] ** 2 / wanted[one])
+            if left < costs[name] or wanted[name] == 16:
+                break
+            wanted[name] += 1
+            left -= costs[name]
+        assert share_out(guesses, costs, budget, dict.fromkeys(guesses, 1)) == wanted
+
+
+class Noisy(nn.Module):
+    """Noise by hand, which no switch reaches, before a network whose dropout draws for itself then."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = regression_net()
+
+    def forward(self, inputs):
+        return self.inner(inputs + 0.1 * torch.randn_like(inputs) if self.training else inputs)
+
+
+@pytest.mark.parametrize(("draws", "each"), [(None, 4), (2, 2), (7, 7)])
+def test_sites_that_draw_for_themselves_do_so_as_often_as_was_asked(draws, each):
+    report = audit(Noisy(), regression_data(), nn.L1Loss(), draws=draws, rates=(0.2,), batch_size=25, progress=False)
+    (item,) = (item for item in report.sites if item.penalty is not None)
+    numbers = item.penalty, item.curve[0].penalty, report.rest
+    assert [number.method for number in numbers] == [f"Monte Carlo, {2 * each} draws"] * 3, "of two batches"

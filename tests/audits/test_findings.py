@@ -4,6 +4,7 @@ import importlib
 import math
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from cases import normal
 from torch import nn
 from torch.nn import functional
 
-from droptics.audits import Finding, Report, audit
-from droptics.audits.findings import KINDS, Kind, Remark, finding
+from droptics.audits import Finding, PlainEstimate, Report, audit
+from droptics.audits.findings import KINDS, Kind, Remark, finding, remarks
 from droptics.audits.passes import Passes, differs
 
 INPUTS, TARGETS = normal(64, 6, seed=1), normal(64, 2, seed=2)
@@ -383,3 +384,14 @@ def test_shares_that_are_all_alike_are_no_accident_of_enough_examples(count, fou
     source = torch.ones(count, 8)
     result = torch.cat([torch.zeros(count, 6), 2 * torch.ones(count, 2)], 1)
     assert differs((source, result), 0.5) is found
+
+
+@pytest.mark.parametrize(("validation", "share"), [(1.2, "all"), (0.9, "83%"), (0.1, "36%")])
+def test_what_dropout_explains_is_its_part_of_the_gap(validation, share):
+    """Dropout adds 0.5 to a loss of 1; validation lies below 1.5 by 0.3, 0.6 and 1.4."""
+    draft = audit(seeded(Then(nn.Dropout(0.3))), (INPUTS, TARGETS), rates=(), draws=2)
+    told = PlainEstimate.exact(1.5)
+    report = replace(draft, clean_loss=1.0, training_loss=told, validation_loss=validation, findings=())
+    (found,) = [item for item in remarks(report) if item.code == "DR501"]
+    assert f"adds 0.5 and explains {share} of it" in found.text
+    assert (found.advice == "look for another cause") is (share == "36%")

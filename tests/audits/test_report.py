@@ -16,7 +16,8 @@ from torch import nn
 import droptics.audits.html
 import droptics.audits.summary
 from droptics.audits import AuditedSite, Finding, PlainEstimate, Report, SiteReport, audit
-from droptics.audits.digest import MANY, grouped, heat_map, number_text
+from droptics.audits.digest import MANY, grouped, groups, heat_map, number_text
+from droptics.audits.drawing import curves
 from droptics.audits.html import page
 from droptics.audits.labels import broken, compact, labels
 from droptics.audits.report import CurvePoint, Units
@@ -227,3 +228,49 @@ def test_sites_are_grouped_where_they_are_more_than_fit(count, together):
     text = replace(first, sites=sites, findings=()).text(160)
     assert (f"{count} sites" in text) is together
     assert ("largest" in text) is together
+
+
+@pytest.mark.parametrize("schema", [0, 2, "1", None])
+def test_what_has_another_schema_or_none_is_no_report(schema):
+    content = fifty().to_dict()
+    with pytest.raises(ValueError, match=f"report of schema 1, got {schema!r}"):
+        Report.from_dict(content | {"schema": schema})
+    del content["schema"]
+    with pytest.raises(ValueError, match="report of schema 1, got None"):
+        Report.from_dict(content)
+
+
+@pytest.mark.parametrize("level", [None, 9.0, -3.0])
+def test_nothing_that_is_drawn_leaves_its_frame(level):
+    """Lines, the band around the first, and the level: between the axes, and the most of them at the ends."""
+    values, band = {"a": [2.0, 4.0, 3.0], "b": [2.5, 2.0, 3.5]}, ([-1.0, 3.0, 2.5], [2.5, 7.0, 3.5])
+    line = None if level is None else ("level", level)
+    text = curves([0.1, 0.2, 0.5], values, axes=("rate", "loss"), alt="", band=band, level=line)
+    places = [
+        tuple(map(float, pair.split(","))) for part in re.findall(r'points="([^"]*)"', text) for pair in part.split()
+    ]
+    left, top, bottom, right = map(float, re.findall(r"M([\d.]+) ([\d.]+)V([\d.]+)H([\d.]+)", text)[0])
+    across, up = zip(*places, strict=True)
+    assert (min(across), max(across)) == (left, right)
+    assert (min(up), max(up)) == (top, bottom)
+    ends = [-1.0, 7.0] if level is None else [min(-1.0, level), max(7.0, level)]
+    # coordinates have one decimal
+    heights = [
+        bottom - (value - ends[0]) / (ends[1] - ends[0]) * (bottom - top) for value in (*band[0], *reversed(band[1]))
+    ]
+    assert up[:6] == pytest.approx([*heights], abs=0.06)
+
+
+def test_sites_of_a_group_have_its_place_and_its_kind():
+    kinds = ["dropout", "drop path", "dropout", "dropout2d"]
+    sites = [
+        site_report(f"layer.{i}.{end}", 0.1, kind=kind)
+        for i in range(3)
+        for end, kind in zip("abcc", kinds, strict=True)
+    ]
+    found = groups(replace(fifty(), sites=sites).to_dict())
+    told = [(group.place, group.kind, list(group.names)) for group in found]
+    assert told == [
+        (f"layer.*.{end}", kind, [f"layer.{i}.{end}" for i in range(3)])
+        for end, kind in zip("abcc", kinds, strict=True)
+    ]

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 
 import pytest
 import torch
@@ -186,3 +187,16 @@ def test_three_layers_with_biases_are_stationary():
     padded = torch.cat([inputs, torch.ones(len(inputs), 1)], 1).double()
     least = (targets - padded @ torch.linalg.lstsq(padded, targets).solution).square().sum(1).mean()
     assert losses[0.0] == pytest.approx(float(least), rel=1e-4)  # at rate 0 the chain is the least squares fit
+
+
+def test_effects_on_some_examples_are_those_of_their_losses():
+    """Mean and standard error over the examples that are asked, against the difference between fits beside."""
+    scan, step, some = scan_of(chain()), 1e-3, torch.tensor([5, 0, 7, 2, 11])
+    odds = {name: math.log(rate / (1 - rate)) for name, rate in zip(scan.before, (0.2, 0.45), strict=True)}
+    settings = [{name: 1 / (1 + math.exp(-one - shift)) for name, one in odds.items()} for shift in (0.0, step, -step)]
+    up, down = (item.losses[0, some] for item in scan.trained(settings[1:]))
+    between = (up - down) / (2 * step)
+    found = scan.effects(settings[0], dict.fromkeys(odds, "both"), some)["both"]
+    # of third order in the step
+    assert found.value == pytest.approx(float(between.mean()), rel=1e-4, abs=1e-7)
+    assert found.error == pytest.approx(float(between.std()) / 5**0.5, rel=1e-3)

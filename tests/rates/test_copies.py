@@ -410,3 +410,24 @@ def test_files_of_the_store_that_cannot_be_read_count_as_absent(tmp_path):
     found = tune_rates(perceptron(), data(40, 1), data(30, 2), **options)
     assert found.cost.resumed == 0
     assert numbers(found) == numbers(whole)
+
+
+@pytest.mark.parametrize(("last", "left"), [(4, [4, *[1] * 14]), (14, [9, 5, *[1] * 4])])
+def test_copies_that_run_one_by_one_go_on_each_from_its_own_place(tmp_path, last, left):
+    """Two copies of nine steps, the first or the second of them broken off; the other begins anew, or is done."""
+    fit, rates = replace(FIT, epochs=3, looks=9), [{"2": 0.2}, {"2": 0.6}]
+    module = seeded(nn.Sequential(nn.Linear(7, 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 3)))
+    place = copies.Checkpoint(str(tmp_path / "x.safetensors"), "this")
+    whole = train_copies(problem(module, fit), rates, 7, "single")
+    ticks = []
+
+    def broken(steps):
+        ticks.append(steps)
+        if len(ticks) == last:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_copies(problem(module, fit), rates, 7, "single", place, broken)
+    later = []
+    assert train_copies(problem(module, fit), rates, 7, "single", place, later.append) == whole
+    assert later == left
