@@ -213,8 +213,24 @@ def _classifier_sites(scale: float) -> list[Comparison]:
         ),
         compare(last.subnetworks.full, "==", report.accuracy or 0.0, "full network"),
         compare(last.subnetworks.chance, "==", 14 / 30, "most frequent class"),
+        compare(last.subnetworks.smallest or 0, "==", _fewest(features, head, labels), "fewest units"),
         compare([getattr(last.subnetworks, end) for end in ("mean", "low", "high")], "==", band, "sub-networks"),
     ]
+
+
+def _fewest(features: Tensor, head: nn.Linear, labels: Tensor) -> int:
+    """Fewest units, by flow or in one of four random orders, that keep the accuracy when they carry the flow of all."""
+    flows = features.square().mean(0).sqrt() * head.weight.norm(dim=0)
+    generator = torch.Generator().manual_seed(0)
+    orders = [flows.argsort(descending=True), *(torch.randperm(len(flows), generator=generator) for _ in range(4))]
+
+    def accuracy(kept: Tensor) -> float:
+        scale = flows.sum() / flows[kept].sum() if len(kept) else 1.0
+        scores = scale * features[:, kept] @ head.weight[:, kept].mT + head.bias
+        return float((scores.argmax(1) == labels).double().mean())
+
+    least = accuracy(torch.arange(len(flows))) - 0.01
+    return min(count for order in orders for count in range(len(flows) + 1) if accuracy(order[:count]) >= least)
 
 
 def _chain_sites(scale: float) -> list[Comparison]:

@@ -22,14 +22,16 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "audits-in-full",
         "Under the same masks an audit has the slopes, changes beyond first order, first looks, lists of outcomes "
-        "alone and together, shared draws, and means with their degrees of freedom that are written out from the loss.",
+        "alone and together, shared draws, and means with their degrees of freedom that are written out from the loss; "
+        "the masks in which outputs are affine are those of sixteen functions of two.",
         pair(run_checks.audits_in_full),
         ("losses.CrossEntropy", "losses.Squared"),
         "By autograd under the same masks.",
     ),
     room_claim(
         "merged-shards",
-        "Means with their intervals, heads, chains and units of two shards are those of all examples.",
+        "Means with their intervals, heads, chains and units of two shards are those of all examples; two masks in one "
+        "place of a chain are one that keeps where both do.",
         pair(part_checks.merged_shards),
         ("audits.tallies.Mean", "audits.heads.Head", "audits.heads.Chain", "audits.units.UnitTally"),
         ENUMERATED,
@@ -71,16 +73,17 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "read-data",
         "Losses of data in every form, of tokens with shifted, smoothed and left-out labels too, are torch's own, also "
-        "where a loss has one number for a batch, for every example or for every output, and where batches of "
-        "validation data have unequal numbers of labels.",
+        "where a loss has one number for a batch, for every example or for every output, where batches of validation "
+        "data have unequal numbers of labels, and where large outputs in single precision are taken in parts. Losses "
+        "that modules return are known where they are torch's.",
         pair(data_checks.read_data),
         ("audits.audit",),
         ENUMERATED,
     ),
     room_claim(
         "told-reports",
-        "A report is what its JSON restores, and what has no schema or another is none; its tables show its numbers, "
-        "and the sums of its groups.",
+        "A report is what its JSON restores, NaN where a number is not finite; what has no schema or another is none. "
+        "Its tables show its numbers, and the sums of its groups.",
         pair(report_checks.told_reports),
         ("audits.audit", "audits.Report"),
         WRITTEN,
@@ -128,7 +131,7 @@ CLAIMS: tuple[Claim, ...] = (
         "audited-sites",
         "Penalties of two sites of a classifier, alone and together, lie in the intervals of its audit; those of a "
         "linear chain are exact, and so are those of a site in which outputs of one or more rows are affine. The "
-        "losses, second order and accuracies under 50 masks of the classifier are written out.",
+        "losses, second order, accuracies under 50 masks and fewest units of the classifier are written out.",
         (partial(audit_checks.audited_sites, 1.0), partial(audit_checks.audited_sites, 1.2)),
         ("audits.audit", "coadaptation.draw"),
         f"{ENUMERATED} Intervals of 99 %, at fixed seeds.",

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
-from droptics.audits import audit
+from droptics.audits import audit, criteria
 from droptics.audits.control import Guess, share_out
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
+from droptics.losses import CrossEntropy, Loss, Squared
 from droptics.papers.droptics_own.audits.audit_checks import every_coin, every_mask, mean_over, squared, stack
 from droptics.papers.droptics_own.audits.finding_checks import Tokens
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, sample, tensor
 
 
@@ -102,7 +105,61 @@ def read_data(scale: float) -> list[Comparison]:
     found.append(compare(told.accuracy or 0.0, "==", scale * right, "accuracy"))
     told = audit(margin, (data.inputs, signs), "logistic", rates=())
     found.append(compare(told.accuracy or 0.0, "==", scale * (score[:, 0].sign() == signs).double().mean(), "of signs"))
-    return found + _tokens(scale)
+    return found + _tokens(scale) + _large(scale) + _own_losses(scale)
+
+
+def _large(scale: float) -> list[Comparison]:
+    """Large outputs in single precision, a few examples at a time: as precise as in double."""
+    found: list[Comparison] = []
+    outputs, labels = 40 * normal(6, 7, 3).float(), torch.arange(7) % 3
+    pairs: tuple[tuple[Loss, Tensor, Tensor], ...] = (
+        (CrossEntropy(), labels, functional.cross_entropy(outputs.double(), labels, reduction="none")),
+        (Squared(), 0 * outputs, outputs.double().square().sum(1)),
+    )
+    for loss, targets, wanted in pairs:
+        for most in (1, 7, 10**6):
+            with mock.patch.object(criteria, "DOUBLE", most):
+                sums, weights = criteria.parts(loss, outputs, targets)
+            found.append(compare(sums, "==", scale * wanted, f"large outputs, {loss}, {most}", precision=1e-12))
+            found.append(compare(weights, "==", scale, f"their weights, {most}"))
+    return found
+
+
+class Owning(nn.Module):
+    """Returns a loss of its own when it is called with labels."""
+
+    def __init__(self, body: nn.Module, loss: Any) -> None:
+        super().__init__()
+        self.body, self.loss = body, loss
+
+    def forward(self, inputs: Tensor, labels: Tensor | None = None) -> Any:
+        outputs = self.body(inputs)
+        return {"logits": outputs} if labels is None else {"loss": self.loss(outputs, labels), "logits": outputs}
+
+
+def _own_losses(scale: float) -> list[Comparison]:
+    """Losses of a module are known where they are torch's: then every example has its own, and penalties are exact."""
+    found: list[Comparison] = []
+    body, inputs = stack((3, 4, 2), (0.3,), nn.Tanh), normal(5, 10, 3)
+    outputs, chances = every_mask(body, inputs, {2: 0.3})
+    goals, labels = normal(6, 10, 2), torch.arange(10) % 2
+    cases: tuple[tuple[str, Any, Tensor], ...] = (
+        ("MeanSquared", functional.mse_loss, goals),
+        ("Squared", lambda told, goal: (told - goal).square().sum(1).mean(), goals),
+        ("CrossEntropy", functional.cross_entropy, labels),
+        ("OwnLoss", lambda told, goal: (told - goal).abs().mean(), goals),
+    )
+    for name, loss, targets in cases:
+        data = [{"inputs": inputs[part], "labels": targets[part]} for part in (slice(4), slice(4, 10))]
+        report = audit(Owning(body, loss), data, "model", rates=(), budget=20)
+        found.append(same(report.loss, name, f"a loss of its own: {name}", scale))
+        wanted = loss(body.eval()(inputs), targets).detach()
+        found.append(compare(report.clean_loss, "==", scale * wanted, f"which is {name}"))
+        if name.endswith("Squared"):
+            mean = sum(chance * loss(one, targets) for one, chance in zip(outputs, chances, strict=True)).detach()
+            ends = [getattr(report.training_loss, end) for end in ("value", "lower", "upper")]
+            found.append(compare(ends, "==", scale * mean.expand(3), f"under masks, {name}"))
+    return found
 
 
 def _tokens(scale: float) -> list[Comparison]:

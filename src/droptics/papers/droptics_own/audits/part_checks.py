@@ -17,7 +17,7 @@ from torch import nn
 
 from droptics.audits import Report, audit, huggingface_callback, lightning_callback
 from droptics.audits.batches import Batch
-from droptics.audits.discovery import AuditedSite
+from droptics.audits.discovery import AuditedSite, _realized
 from droptics.audits.findings import remarks
 from droptics.audits.heads import Chain, Head
 from droptics.audits.passes import coins, differs, zeroed
@@ -27,6 +27,7 @@ from droptics.audits.uncertainty import spread_of_predictions
 from droptics.audits.units import UnitTally
 from droptics.estimates import PlainEstimate
 from droptics.evidence.claims import Comparison, compare
+from droptics.models.watching import Call
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.audits.audit_checks import stack
 from droptics.papers.droptics_own.rates.tuning_checks import ridge
@@ -107,6 +108,11 @@ def _merged_heads(scale: float) -> list[Comparison]:
         total += chance * float((outputs - targets).square().sum(1).mean() - (clean - targets).square().sum(1).mean())
     for name, one_chain in (("merged", pair), ("whole", chains[2])):
         found.append(compare(one_chain.penalty({"in": 0.3, "mid": 0.4}), "==", scale * total, f"chains, {name}"))
+    stacked = Chain(layers, {"in": 0, "mid": 1, "again": 1}, pair.moments)
+    # of two masks in one place both keep with a chance of .75 * .8
+    found.append(
+        compare(stacked.penalty({"in": 0.3, "mid": 0.25, "again": 0.2}), "==", scale * total, "two masks in one place")
+    )
     units = [UnitTally(part.square().mean(0), len(part), weight.norm(dim=0)) for part in (features[:4], features[4:])]
     summary = units[0].merge(units[1]).report()
     flows = weight.norm(dim=0) * features.square().mean(0).sqrt()
@@ -178,7 +184,7 @@ def judged_masks(scale: float) -> list[Comparison]:
     uneven = falls.clone()
     uneven[30, 2] *= 1.001
     found.append(same((coins((source, uneven)), coins(None), coins((source, source * 0))), (None,) * 3, "none", scale))
-    found += _gains(scale)
+    found += _gains(scale) + _fallen(scale)
     head = linear_head(4, 1, 1)
     module = nn.Sequential(nn.Dropout(0.3), head).eval()
     spread = spread_of_predictions(module, (normal(5, 6, 1),), samples=20_000)
@@ -188,6 +194,40 @@ def judged_masks(scale: float) -> list[Comparison]:
     found.append(compare(spread.passes, "==", scale * (kurtosis - 1) / 0.01, "passes for a tenth", precision=0.05))
     found.append(compare(spread.shares["0"], "==", scale, "its share", precision=0.02))
     found.append(same(spread.examples, 6, "on how many", scale))
+    wide = nn.Linear(1, 2).double()
+    wide.weight = nn.Parameter(torch.cat([head.weight.detach(), torch.zeros(1, 1).double()]))
+    half = spread_of_predictions(nn.Sequential(nn.Dropout(0.3), wide).eval(), (normal(5, 6, 1),), samples=20_000)
+    # the mask is drawn before the head: the same masks
+    found.append(compare(half.variance.value, "==", scale * spread.variance.value / 2, "beside a dead output"))
+    found.append(compare(half.passes, "==", scale * spread.passes, "its passes"))
+    return found
+
+
+def _fallen(scale: float) -> list[Comparison]:
+    """Shares that fell in one pass: of entries that were alive, or of channels with one that was."""
+    found: list[Comparison] = []
+    source = torch.ones(4, 5, 3, 2)
+    source[0, 0] = source[1, 2] = 0.0  # two channels are dead
+    source[2, :, 0] = 0.0
+    result = 2 * source
+    result[3, :3] = 0.0
+    result[2, 1] = 0.0
+    entries = float((3 * 6 + 4) / (120 - 2 * 6 - 5 * 2))
+    for kind, told, share in (
+        ("dropout", result, entries),
+        ("dropout2d", result, 4 / 18),
+        ("alpha dropout", result, None),
+        ("dropout2d", None, None),
+        ("dropout", 0 * result, 1.0),
+    ):
+        call = Call("a", kind, 0.3, True, tuple(source.shape), None, source, told)
+        own = _realized(call)
+        found.append(same(own is None, share is None, f"fallen of {kind} is seen"))
+        found.append(compare(own or 0.0, "==", scale * (share or 0.0), f"fallen of {kind}, {share}"))
+    still = Call("a", "dropout", 0.3, False, tuple(source.shape), None, source, result)
+    found.append(same(_realized(still), None, "switched off", scale))
+    flat = Call("a", "dropout1d", 0.3, True, (4, 5), None, source[:, :, 1, 1], result[:, :, 1, 1])
+    found.append(compare(_realized(flat) or 0.0, "==", scale * 4 / 18, "channels of one number"))
     return found
 
 

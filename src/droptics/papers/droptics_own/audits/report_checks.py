@@ -113,6 +113,7 @@ def told_reports(scale: float) -> list[Comparison]:
     ]
     bare = {name: value for name, value in report.to_dict().items() if name != "schema"}
     found.append(refuses(lambda: Report.from_dict(bare), "must be a report of schema 1, got None", "no schema"))
+    found += _lacking(report)
     content, rows = report.to_dict(), [" ".join(line.split()) for line in report.text(400).splitlines()]
     values = {item.site.name: item.penalty for item in report.sites}
     for group in groups(content):
@@ -146,6 +147,51 @@ def told_reports(scale: float) -> list[Comparison]:
     return found
 
 
+def _lacking(report: Report) -> list[Comparison]:
+    """Numbers that are not finite are null in JSON, and are read as NaN where a number is needed."""
+    number = PlainEstimate(math.inf, -math.inf, math.nan, "x")
+    site = replace(report.sites[0], penalty=number, share=None)
+    lost = replace(report, clean_loss=math.nan, training_loss=number, accuracy=None, sites=[site])
+    again = Report.from_json(lost.to_json())
+    (own,) = again.sites
+    assert own.penalty is not None
+    numbers = [again.clean_loss, *(getattr(again.training_loss, end) for end in ("value", "lower", "upper"))]
+    numbers += [own.penalty.value, own.penalty.lower, own.penalty.upper]
+    return [
+        same([math.isnan(value) for value in numbers], [True] * 7, "what is not finite"),
+        same((own.share, again.accuracy, own.penalty.method), (None, None, "x"), "what is not there"),
+        same(again.to_dict(), lost.to_dict(), "written again"),
+    ]
+
+
+def _banded(scale: float) -> list[Comparison]:
+    """The band of a curve at other rates is as wide as the intervals of its penalties."""
+    points = [
+        {
+            "rate": rate,
+            "training_loss": loss,
+            "penalty": {"value": loss - 1, "lower": loss - 1 - a, "upper": loss - 1 + a},
+        }
+        for rate, loss, a in ((0.1, 1.2, 0.1), (0.3, 1.6, 0.25), (0.7, 2.0, 0.5))
+    ]
+    item = {"curve": points, "units": None, "spectrum": None, "rate_choice": None}
+    ((_, picture),) = pictures(item, {"clean_loss": 1.0})
+    (band,) = re.findall(r'polygon points="([^"]*)"', picture)
+    heights = [float(pair.split(",")[1]) for pair in band.split()]
+    (line, level) = (
+        [float(pair.split(",")[1]) for pair in part.split()]
+        for part in re.findall(r'polyline points="([^"]*)"', picture)
+    )
+    unit = (level[0] - line[2]) / 1.0  # from the clean loss of 1 to a loss of 2
+    wanted = [
+        line[k] + sign * unit * half
+        for sign, order in ((1, (0, 1, 2)), (-1, (2, 1, 0)))
+        for k, half in ((k, (0.1, 0.25, 0.5)[k]) for k in order)
+    ]
+    # coordinates have one decimal, of some 170 points
+    return [compare(heights, "==", scale * tensor(wanted), "the band of a curve", precision=2e-3)]
+
+
 def drawn_reports(scale: float) -> list[Comparison]:
     """Pictures and pages of a report show its own numbers in their places."""
     found: list[Comparison] = []
@@ -160,6 +206,11 @@ def drawn_reports(scale: float) -> list[Comparison]:
         page = report.to_html(Path(folder) / "report.html").read_text(encoding="utf-8")
     places_on_page = [page.find(picture) for picture in (*other.values(), *drawn.values())]
     found.append(compare(min(places_on_page), ">=", 0, "every picture on the page"))
+    links = re.findall(r'data-name="([^"]*)".*?href="#(site\d+)"', page, re.DOTALL)
+    headed = dict(re.findall(r'id="(site\d+)".*?<code>([^<]*)</code>', page, re.DOTALL))
+    told_names = [(name, headed.get(place)) for name, place in links]
+    found.append(same(told_names, [(item.site.name,) * 2 for item in report.sites], "rows lead to their sites"))
+    found += _banded(scale)
     found.append(same(places_on_page, sorted(places_on_page), "those of the first site before those of the second"))
     curve = ", ".join(f"{point.training_loss:.4g} at {point.rate:g}" for point in before.curve)
     found.append(same(any(curve in one for one in other.values()), True, "curve of the first site"))

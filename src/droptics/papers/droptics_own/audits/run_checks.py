@@ -17,6 +17,7 @@ from droptics.audits.criteria import Labels
 from droptics.audits.outcomes import alone, outcomes, together, tree_cost
 from droptics.audits.runs import Base, Law, Runs, draw, units
 from droptics.audits.statements import _effective_rank
+from droptics.audits.tails import Hidden, affine_sites
 from droptics.audits.tallies import Mean, Tally
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Loss, Squared
@@ -28,7 +29,7 @@ from droptics.papers.instances import normal, tensor
 
 def audits_in_full(scale: float) -> list[Comparison]:
     """Slopes, remainders, first looks, lists of outcomes, shared draws, and means with their intervals."""
-    return by_parts((_runs, _turned, _stacked, _laws, _shared, _means), scale)
+    return by_parts((_runs, _turned, _stacked, _affine, _laws, _shared, _means), scale)
 
 
 RATES = {"1": 0.3, "4": 0.4}
@@ -258,6 +259,48 @@ def _followed(
         found.append(compare(guesses[site].deviation, "==", scale * spread, f"spread, {site}"))
     for told in (rest, all_rest):
         found.append(compare(told, "==", scale * beyond, "beyond first order, examples second"))
+    return found
+
+
+class _Two(nn.Module):
+    """Two masks whose results meet in some way."""
+
+    def __init__(self, meet: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.one, self.two, self.meet = nn.Dropout(0.3), nn.Dropout(0.4), meet
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.meet(self.one(x), self.two(x.square() + 1))
+
+
+def _affine(scale: float) -> list[Comparison]:
+    """Masks in each of which outputs are affine while the others are ones, read off the graph."""
+    found: list[Comparison] = []
+    x = normal(7, 5, 3)
+    cases: tuple[tuple[str, Callable[[Tensor, Tensor], Tensor], list[str]], ...] = (
+        ("sums", lambda a, b: a - 2 * b, ["one", "two"]),
+        ("a product of both", lambda a, b: a * b, ["one", "two"]),
+        ("a square", lambda a, b: a * a + b, ["two"]),
+        ("a matrix product with itself", lambda a, b: a @ a.mT + b @ b.new_ones(3, 5), ["two"]),
+        ("divided by one of them", lambda a, b: a / b, ["one"]),
+        ("a number by one of them", lambda a, b: a + 2 / b, ["one"]),
+        ("divided by a number", lambda a, b: a / 3 + b, ["one", "two"]),
+        ("bent", lambda a, b: a + torch.tanh(b), ["one"]),
+        ("bent behind a product", lambda a, b: torch.relu(a * b), []),
+        ("one that chooses", lambda a, b: torch.where(b > 1, a, -a), ["one"]),
+        ("a sign", lambda a, b: a * (a > 0) + b, ["two"]),
+        ("without its graph", lambda a, b: a.detach() * b, ["two"]),
+        ("as a number", lambda a, b: a.sum().item() * b, ["two"]),
+        ("joined and moved", lambda a, b: torch.cat([a, b], 1).roll(1, 1)[:, 1:].cumsum(1), ["one", "two"]),
+        ("normalized", lambda a, b: a + b.softmax(1), ["one"]),
+        ("of one alone", lambda a, b: 0.5 * a, ["one"]),
+    )
+    for name, meet, wanted in cases:
+        laws = {"one": Law("one", 0.3, "entry"), "two": Law("two", 0.4, "entry")}
+        module, hidden = _Two(meet), Hidden()
+        goal = torch.zeros_like(module.eval()(x))
+        base = Runs(module, Batch((x,), {}, goal, 5), Squared(), laws, {}).base(None, hidden)
+        found.append(same(affine_sites(base, hidden), wanted, f"affine: {name}", scale))
     return found
 
 

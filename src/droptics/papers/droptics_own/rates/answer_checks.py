@@ -51,9 +51,9 @@ class _Known:
         self.asked.append((stage, len(settings)))
         return [Trained(self.losses(one, seeds), (0.1,) * len(seeds), (5,) * len(seeds)) for one in settings]
 
-    def effects(self, setting: Mapping[str, float], groups: Mapping[str, str], examples: Tensor) -> dict[str, Effect]:
+    def effects(self, setting: Mapping[str, float], groups: Mapping[str, str], examples: Any) -> dict[str, Effect]:
         own = self.slopes[:, examples]
-        errors = own.std(1) / len(examples) ** 0.5
+        errors = own.std(1) / own.shape[1] ** 0.5
         return {name: Effect(float(own[i].mean()), float(errors[i])) for i, name in enumerate("abc")}
 
     def trained(self, settings: Sequence[Mapping[str, float]]) -> list[Trained]:
@@ -273,6 +273,20 @@ def _beside_constants(places: list[Place], flat: list[Trained], scale: float) ->
         answer = answer_of(places, [0.05, 0.3, 0.8], flat, flat[0].losses + level, "scan")
         nothing = "nothing was learned" in answer.reason
         found.append(same(nothing, level < 0, f"a constant output {level:+g} beside", scale))
+        runner: Any = _Known(torch.stack([0.3 + 0.1 * normal(1, 40), -0.2 + 0.1 * normal(2, 40), normal(3, 40)]), 0.0)
+        for split in (False, True):
+            answer = answer_of(places, [0.05, 0.3, 0.8], flat, flat[0].losses + level, "scan")
+            answer.divide_exactly(runner, SITES, split)
+            told = answer.finished(0.0)
+            label = f"{level:+g}, split {split}"
+            verdicts = ["resolved", "resolved", "resolved", "flat" if split else "resolved"]
+            wanted = verdicts if level > 0 else ["flat"] * 4
+            found.append(same([site.verdict for site in told.sites], wanted, f"verdicts of sites, {label}", scale))
+            asked = runner.effects({}, {}, CHOOSING if split else slice(None))
+            numbers = [(site.effect or 0.0, site.error or 0.0) for site in told.sites]
+            own = [(asked[name].value, asked[name].error) for name in SITES.values()]
+            found.append(compare(numbers, "==", scale * tensor(own), f"effects without a design, {label}"))
+            found.append(same(told.split is None, not split, f"a split was looked for, {label}", scale))
     return found
 
 

@@ -55,15 +55,16 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "masked-kinds",
-        "Shared masks of attention, of channels and of layers that draw themselves are those of their uniform numbers.",
+        "Shared masks of attention, of channels, of layers that run twice and of those that draw themselves are those "
+        "of their uniform numbers.",
         pair(mask_kind_checks.masked_kinds),
         ("rates.masking.SharedMasks",),
         "Beside torch's own layers.",
     ),
     room_claim(
         "head-rates",
-        "Losses of a trained head at every rate, on validation data and with each example left out, are those of "
-        "refits; the answer is their minimum.",
+        "Losses of a trained head, and of estimators with their own rates and offsets, at every rate, on validation "
+        "data, on training data and with each example left out, are those of refits; the answer is their minimum.",
         (partial(tuning_checks.head_rates, 1.0), partial(tuning_checks.head_rates, 1.1)),
         ("rates.tune_rates",),
         "By refits.",
@@ -80,8 +81,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "copies",
-        "Copies without masks train as torch.optim does, alone and together, and stand for their best look or the mean "
-        "of the last; under masks those together are those alone.",
+        "Copies train as torch.optim does, alone and together, without masks and under theirs, and stand for their "
+        "best look without dropout, or the mean of the last; under masks those together are those alone.",
         (partial(tuning_checks.copies, 1.0), partial(tuning_checks.copies, 1.1)),
         ("rates.copies.train_copies",),
         "Beside loops with torch.optim.",

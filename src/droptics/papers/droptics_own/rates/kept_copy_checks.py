@@ -195,9 +195,9 @@ def _rows(scale: float) -> list[Comparison]:
     for name_, other in others.items():
         found.append(same(_identity(other) == own, False, f"another one: {name_}"))
     found.append(same(runner_key(base, 3) != runner_key(base, 4), True, "another seed"))
-    rows = [{"losses": None, "training": None, "step": 2}, {"losses": [1.0, 2.0], "training": 0.5, "step": None}]
+    rows = [{"losses": None, "training": None, "step": 2}, {"losses": [1.0, 2.0, 4.0], "training": 0.5, "step": None}]
     lost = _trained(rows)
-    found.append(same(lost.losses.tolist(), [[math.inf] * 2, [1.0, 2.0]], "a copy that diverged"))
+    found.append(same(lost.losses.tolist(), [[math.inf] * 3, [1.0, 2.0, 4.0]], "a copy that diverged"))
     found.append(same((lost.training, lost.steps), ((math.inf, 0.5), (2, None)), "its numbers"))
     found.append(same(_trained(rows[:1]).losses.shape[1], 2, "all diverged", scale))
     return found

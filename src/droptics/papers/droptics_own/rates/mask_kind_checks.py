@@ -67,7 +67,30 @@ def masked_kinds(scale: float) -> list[Comparison]:
         found.append(compare(told, "==", scale * wanted, f"channels, {name}", precision=1e-6))
         with _named(places, module_), SharedMasks(places, {"0": 0.6}, 7, None, []):
             found.append(compare(module_(source), "==", scale * source, f"switched off, {name}"))
-    return found + _own_kernels(scale)
+    return found + _placed(scale) + _own_kernels(scale)
+
+
+def _placed(scale: float) -> list[Comparison]:
+    """A layer that runs twice has one rate and two masks; attention at rate 0, as in evaluation mode, stays whole."""
+    found: list[Comparison] = []
+    layer, source, cpu = nn.Dropout(0.3), normal(1, 4, 5), torch.device("cpu")
+    twice = nn.Sequential(nn.Tanh(), layer, nn.Tanh(), layer).train()
+    for rates, rate in (({"1": 0.6}, 0.6), ({}, 0.3)):
+        places = Places(twice)
+        with _named(places, twice), SharedMasks(places, rates, 7, 2, []):
+            told = twice(source)
+        first, second = (uniforms((4, 5), key(7, 2, name), cpu) >= rate for name in ("1", "1@2"))
+        wanted = torch.tanh(torch.tanh(source) * first / (1 - rate)) * second / (1 - rate)
+        found.append(compare(told, "==", scale * wanted, f"a layer that runs twice, {rate}", precision=1e-6))
+    rows = normal(2, 2, 4, 3, 5)
+
+    def attend() -> Tensor:
+        return functional.scaled_dot_product_attention(rows, rows, rows, dropout_p=0.0)
+
+    with SharedMasks(Places(nn.Identity()), {"attention_dropout": 0.6}, 7, 2, []):
+        told = attend()
+    found.append(compare(told, "==", scale * attend(), "attention at rate 0"))
+    return found
 
 
 def _own_kernels(scale: float) -> list[Comparison]:

@@ -15,7 +15,7 @@ from scipy import stats
 from torch import Tensor, nn
 
 from droptics.evidence.claims import Comparison, compare
-from droptics.heads.ridge import DropoutRidge
+from droptics.heads.ridge import DropoutRidge, DropoutRidgeCV
 from droptics.losses import CrossEntropy
 from droptics.papers.droptics_own.audits.audit_checks import every_coin, left_out_error, mean_over, squared, stack
 from droptics.papers.droptics_own.instruments import by_parts
@@ -31,6 +31,7 @@ from droptics.rates.estimators import _losses
 from droptics.rates.examples import Examples
 from droptics.rates.points import gap_of
 from droptics.rates.problems import read_problem
+from droptics.rates.randomness import key, uniforms
 from droptics.rates.running import Trained
 from droptics.rates.splits import guarded, surest
 from droptics.rates.tails import tail_scan
@@ -92,6 +93,9 @@ def head_rates(scale: float) -> list[Comparison]:
         error = float((held[0] @ weights + offset - held[1][:, :1]).square().mean())
         others[-1].append(error)
         found.append(compare(other.loss or 0.0, "==", error, f"an estimator, {rate}", precision=1e-8))
+        error = float((train[0] @ weights + offset - train[1][:, :1]).square().mean())
+        for scanned in (one, other):
+            found.append(compare(scanned.training_loss or 0.0, "==", scale * error, f"its training loss, {rate}", 1e-8))
     best = min(range(3), key=lambda i: float(losses[i].mean()))
     apart = [losses[i] - losses[best] for i in range(3)]
     for point, gap in zip(answer.points, apart, strict=True):
@@ -101,10 +105,30 @@ def head_rates(scale: float) -> list[Comparison]:
         found.append(compare(float(point.alike), "==", 1 - clear, "told apart"))
     constant = (held[1] - held[1].mean(0)).square().sum(1).mean()
     found.append(compare(answer.constant or 0.0, "==", constant, "the best constant", precision=1e-7))
+    left, closed = "exact leave-one-out", "closed form of the trained head"
+    methods = [scanned.method for scanned in (answer, alone, lone, fitted)]
+    found.append(same(methods, [closed, left, left, "fits of the estimator"], "methods", scale))
     for k, scanned in enumerate((alone, lone, fitted)):
         least = int(np.argmin([row[k] for row in others]))
         found.append(compare(scanned.best, "==", rates[least], f"the best rate, {k}"))
-    return [*found, compare(answer.best, "==", rates[best], "the best rate"), *_estimated(scale)]
+    found.append(compare(answer.best, "==", rates[best], "the best rate"))
+    return [*found, *_estimated(scale), *_choosing(scale)]
+
+
+def _choosing(scale: float) -> list[Comparison]:
+    """An estimator that chooses its rate is asked at its own rates, with its own options: here without an offset."""
+    inputs, targets = pair(1, 12, 3, 2)
+    scanned = tune_rates(DropoutRidgeCV(drops=[0.6, 0.2], fit_intercept=False), (inputs, targets), None, progress=False)
+    found = [same([point.rate for point in scanned.points], [0.2, 0.6], "its own rates", scale)]
+    for point in scanned.points:
+        errors = []
+        for i in range(12):
+            X, Y = inputs[torch.arange(12) != i], targets[torch.arange(12) != i]
+            system = X.mT @ X + point.rate / (1 - point.rate) * torch.diag(X.square().sum(0))
+            errors.append((inputs[i] @ torch.linalg.solve(system, X.mT @ Y) - targets[i]).square().sum())
+        error = scale * torch.stack(errors).mean()
+        found.append(compare(point.loss or 0.0, "==", error, f"left out without an offset, {point.rate}", 1e-7))
+    return found
 
 
 def _estimated(scale: float) -> list[Comparison]:
@@ -213,6 +237,8 @@ def _look_alikes(scale: float) -> list[Comparison]:
     cases: list[tuple[str, nn.Module, Any, str]] = [
         ("a chain", nn.Sequential(*lines), data, chain),
         ("a tail", Hooked(lambda value: 2 * value), data, tail),
+        ("a tail divided by a number", Hooked(lambda value: value / 3), data, tail),
+        ("what divides by it", Hooked(lambda value: torch.ones(3).double() / (3 + value)), data, none),
         ("bent", Hooked(torch.relu), data, none),
         ("bent by a comparison", Hooked(lambda value: value * (value > 0)), data, none),
         ("a second mask", Hooked(nn.Dropout(0.2)), data, none),
@@ -287,28 +313,12 @@ def copies(scale: float) -> list[Comparison]:
         problem = Problem(module, examples, examples, checked, CrossEntropy(), fit, {})
         single = train_copies(problem, [{"2": 0.0}], 5, "single")[0]
         many = train_copies(problem, [{"2": 0.0}, {"2": 0.4}], 5, "population")
-        own = copy.deepcopy(module).eval()
-        search = kind(own.parameters(), lr=scale * fit.step_size, weight_decay=fit.decay, **options)
-        looks = {}
-        for step in range(3 * fit.epochs):
-            epoch, place = divmod(step, 3)
-            rows = examples.order(epoch, 5)[8 * place : 8 * place + 8]
-            search.zero_grad()
-            nn.functional.cross_entropy(own(train[0][rows]), train[1][rows]).backward()
-            search.step()
-            with torch.no_grad():
-                looks[step + 1] = (
-                    nn.functional.cross_entropy(own(held[0]), held[1], reduction="none"),
-                    float(nn.functional.cross_entropy(own(train[0]), train[1])),
-                )
         if fit.stop == "last":
-            wanted = (looks[20][0] + looks[21][0]) / 2  # two looks in the last tenth
-            training, at = (looks[20][1] + looks[21][1]) / 2, 21
             found.append(compare(fit.tail_steps(200), "==", [190, 200], "steps of the tail"))
-        else:
-            at = min(looks, key=lambda step: float(looks[step][0].mean()))
-            wanted, training = looks[at]
-        for form, row in (("alone", single), ("together", many[0])):
+        for form, rate, row in (("alone", 0.0, single), ("together", 0.0, many[0]), ("under masks", 0.4, many[1])):
+            own = copy.deepcopy(module).eval()
+            search = kind(own.parameters(), lr=scale * fit.step_size, weight_decay=fit.decay, **options)
+            wanted, training, at = _by_torch(own, search, fit, (train, held), examples, rate)
             found.append(compare(row["losses"], "==", wanted, f"{name}, {form}", precision=1e-8))
             found.append(compare(row["training"], "==", training, f"training loss, {name}, {form}", precision=1e-8))
             found.append(compare(row["step"], "==", at, f"step, {name}, {form}"))
@@ -317,6 +327,35 @@ def copies(scale: float) -> list[Comparison]:
         apart = max(abs(a - b) for a, b in zip(again["losses"], single["losses"], strict=True))
         found.append(compare(apart, ">", 1e-3, f"{name}: masks matter"))
     return found
+
+
+def _by_torch(
+    own: nn.Sequential,
+    search: torch.optim.Optimizer,
+    fit: Fit,
+    data: tuple[Pair, Pair],
+    examples: Examples,
+    rate: float,
+) -> tuple[Tensor, float, int]:
+    """Losses at the best look of a loop with torch.optim, or their mean over the last two; three batches an epoch."""
+    (train, held), looks = data, {}
+    for step in range(3 * fit.epochs):
+        epoch, place = divmod(step, 3)
+        rows = examples.order(epoch, 5)[8 * place : 8 * place + 8]
+        search.zero_grad()
+        hidden = own[:2](train[0][rows])
+        kept = uniforms(tuple(hidden.shape), key(5, step, "2"), torch.device("cpu")) >= rate
+        nn.functional.cross_entropy(own[3](hidden * kept / (1 - rate)), train[1][rows]).backward()
+        search.step()
+        with torch.no_grad():
+            looks[step + 1] = (
+                nn.functional.cross_entropy(own(held[0]), held[1], reduction="none"),
+                float(nn.functional.cross_entropy(own(train[0]), train[1])),
+            )
+    if fit.stop == "last":
+        return (looks[20][0] + looks[21][0]) / 2, (looks[20][1] + looks[21][1]) / 2, 21  # in the last tenth
+    at = min(looks, key=lambda step: float(looks[step][0].mean()))
+    return (*looks[at], at)
 
 
 def conclusions(scale: float) -> list[Comparison]:
