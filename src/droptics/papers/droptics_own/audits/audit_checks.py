@@ -115,6 +115,12 @@ def _audited(module: nn.Sequential, data: Sample, rate: float, batch: int, scale
     targets = torch.linalg.svdvals(data.targets - last.bias) / count**0.5
     lam = rate / (1 - rate) / width
     # the least over ranks of the cut spectrum is the least over predictions
+    # that of rank k takes its share of their sum off the k largest, where these are larger
+    cuts = [
+        (targets - lam * targets[:k].sum() / (1 + lam * k)).clamp_min(0) for k in range(min(width, len(targets)) + 1)
+    ]
+    worth = [(targets - cut).square().sum() + lam * cut.sum() ** 2 for cut in cuts]
+    best = cuts[int(np.argmin(worth))]
     least = min(
         float((targets.square().sum() - targets[:k].square().sum()) + lam * targets[:k].sum() ** 2 / (1 + lam * k))
         for k in range(min(width, len(targets)) + 1)
@@ -136,6 +142,7 @@ def _audited(module: nn.Sequential, data: Sample, rate: float, batch: int, scale
         compare(site.units.imbalance, "==", width * flows.square().sum() / flows.sum() ** 2 - 1, "imbalance"),
         compare(site.units.coadaptation, "==", flows.sum() / width**0.5 / flows.norm(), "evenness"),
         compare(site.spectrum.measured, "==", values, "spectrum"),
+        compare(site.spectrum.optimal, "==", best[: len(values)], "spectrum of the optimum"),
         compare(site.spectrum.effective_rank, "==", (-shares * shares.log()).sum().exp(), "effective rank"),
         compare(site.rate_choice.errors, "==", errors, "leave-one-out errors", precision=1e-7),
         compare(site.rate_choice.best, "==", site.rate_choice.rates[int(np.argmin(errors))], "best rate"),

@@ -30,7 +30,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "merged-shards",
-        "Means with their intervals, heads, chains and units of two shards are those of all examples; two masks in one "
+        "Means with their intervals, sums of every kind, heads, chains and units of two shards are those of all "
+        "examples; two masks in one "
         "place of a chain are one that keeps where both do.",
         pair(part_checks.merged_shards),
         ("audits.tallies.Mean", "audits.heads.Head", "audits.heads.Chain", "audits.units.UnitTally"),
@@ -90,7 +91,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "drawn-reports",
-        "Pictures and pages of a report show its own numbers in their places.",
+        "Pictures and pages of a report show its own numbers in their places: losses, rows of sites and of what they "
+        "do together, curves with their bands.",
         pair(report_checks.drawn_reports),
         ("audits.audit",),
         WRITTEN,

@@ -71,7 +71,29 @@ def merged_shards(scale: float) -> list[Comparison]:
         same((tally.spent, tally.examples, list(tally.sites), tally.affine), (7.0, 7, ["a"], ["a"]), "tallies", scale)
     )
     found.append(compare(tally.sites["a"].value, "==", scale * both.value, "sites of both"))
+    found += _merged_tallies(one, two, [both.value, both.error], scale)
     return found + _merged_heads(scale)
+
+
+def _merged_tallies(one: Mean, two: Mean, wanted: list[float], scale: float) -> list[Comparison]:
+    """Each sum of two shards is merged with its own, whether there is one or one for every site; the first decides."""
+    found: list[Comparison] = []
+    single = ("clean", "accuracy", "total", "rest", "shift", "listed_total")
+    by_site = ("sites", "curves", "energies", "listed")
+    for name in (*single, *by_site):
+        own: list[Any] = [
+            part if name in single else {"a": part, alone: part} for part, alone in ((one, "b"), (two, "c"))
+        ]
+        pair = Tally(**{name: own[0]}, axes={"a": 0}, steady=True).merge(Tally(**{name: own[1]}, axes={"a": 1}))
+        part = getattr(pair, name)
+        if name in by_site:
+            found.append(same(list(part), ["a"], f"what both have: {name}"))
+            part = part["a"]
+        found.append(compare([part.value, part.error], "==", scale * tensor(wanted), f"merged: {name}"))
+        found.append(same((pair.axes, pair.steady), ({"a": 0}, True), f"decided by the first: {name}"))
+        others = [getattr(pair, other).draws for other in single if other != name]
+        found.append(same(others, [0] * len(others), f"nothing else: {name}"))
+    return found
 
 
 def _merged_heads(scale: float) -> list[Comparison]:

@@ -192,6 +192,28 @@ def _banded(scale: float) -> list[Comparison]:
     return [compare(heights, "==", scale * tensor(wanted), "the band of a curve", precision=2e-3)]
 
 
+def _rows_on_page(report: Report, page: str) -> list[Comparison]:
+    """The losses on top, and the rows of sites and of what they do together, cell by cell."""
+    found: list[Comparison] = []
+    rows = [
+        [" ".join(re.sub("<[^>]*>", "", cell).split()) for cell in re.findall(r"<t[hd][ >].*?</t[hd]>", row, re.DOTALL)]
+        for row in re.findall(r"<tr.*?</tr>", page.replace("<wbr>", ""), re.DOTALL)
+    ]
+    for item in report.sites:
+        assert item.penalty is not None
+        rate, share = f"{item.site.rate:g}", f"{item.share:.1%}"
+        wanted = [item.site.name, item.site.kind, rate, _with_half(item.penalty), share, item.penalty.method]
+        found.append(same(wanted in rows, True, f"a row of the page: {wanted}"))
+    part = report.interaction
+    assert part is not None
+    wanted = ["interaction", "all sites together", "", _with_half(part), "", part.method]
+    found.append(same(wanted in rows, True, f"a row of the page: {wanted}"))
+    for number in (f"{report.clean_loss:.4g}", _with_half(report.training_loss)):
+        text = re.sub("<[^>]*>", " ", page.replace("<wbr>", ""))
+        found.append(same(number in " ".join(text.split()), True, f"a loss on the page: {number}"))
+    return found
+
+
 def drawn_reports(scale: float) -> list[Comparison]:
     """Pictures and pages of a report show its own numbers in their places."""
     found: list[Comparison] = []
@@ -210,7 +232,7 @@ def drawn_reports(scale: float) -> list[Comparison]:
     headed = dict(re.findall(r'id="(site\d+)".*?<code>([^<]*)</code>', page, re.DOTALL))
     told_names = [(name, headed.get(place)) for name, place in links]
     found.append(same(told_names, [(item.site.name,) * 2 for item in report.sites], "rows lead to their sites"))
-    found += _banded(scale)
+    found += _banded(scale) + _rows_on_page(report, page)
     found.append(same(places_on_page, sorted(places_on_page), "those of the first site before those of the second"))
     curve = ", ".join(f"{point.training_loss:.4g} at {point.rate:g}" for point in before.curve)
     found.append(same(any(curve in one for one in other.values()), True, "curve of the first site"))

@@ -187,9 +187,10 @@ def _rows(scale: float) -> list[Comparison]:
         "data": _problem(train=base.validation),
         "held": _problem(validation=Examples.of(labels, "validation", CPU)),
     }
-    frozen = _problem()
+    frozen, bent = _problem(), _problem()
     frozen.module[0].requires_grad_(False)  # type: ignore[index]
-    others["frozen"] = frozen
+    bent.module[1] = nn.LeakyReLU()  # type: ignore[operator]
+    others |= {"frozen": frozen, "a layer without weights": bent}
     own = _identity(base)
     found.append(same(_identity(_problem()), own, "the same training"))
     for name_, other in others.items():

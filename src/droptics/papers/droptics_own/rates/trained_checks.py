@@ -129,8 +129,8 @@ def _told(scale: float, told: Rates, calls: list[Call], rests: list[Tensor]) -> 
         found.append(same((point.copies, set(point.steps)), (len(ends), {None}), f"copies, {name}"))
     tied, split = (point for point in told.points if point.stage == "guard")
     found.append(same(list(tied.rates.values()), [0.3] * 3, "beside the tied rate"))
-    ends = [torch.stack([level(point.rates, seed) for seed in seeds["guard"]]) for point in (tied, split)]
-    gaps = [(end[:, None] - rest[judging]).square().sum(-1) for end in ends]
+    both = [torch.stack([level(point.rates, seed) for seed in seeds["guard"]]) for point in (tied, split)]
+    gaps = [(end[:, None] - rest[judging]).square().sum(-1) for end in both]
     gain = gaps[0] - gaps[1]
     error = (gain.mean(0).var() / 6 + gain.mean(1).var() / 3).sqrt()
     assert told.split is not None

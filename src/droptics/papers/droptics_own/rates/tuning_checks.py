@@ -94,8 +94,10 @@ def head_rates(scale: float) -> list[Comparison]:
         others[-1].append(error)
         found.append(compare(other.loss or 0.0, "==", error, f"an estimator, {rate}", precision=1e-8))
         error = float((train[0] @ weights + offset - train[1][:, :1]).square().mean())
-        for scanned in (one, other):
-            found.append(compare(scanned.training_loss or 0.0, "==", scale * error, f"its training loss, {rate}", 1e-8))
+        for own_point in (one, other):
+            found.append(
+                compare(own_point.training_loss or 0.0, "==", scale * error, f"its training loss, {rate}", 1e-8)
+            )
     best = min(range(3), key=lambda i: float(losses[i].mean()))
     apart = [losses[i] - losses[best] for i in range(3)]
     for point, gap in zip(answer.points, apart, strict=True):
@@ -105,9 +107,9 @@ def head_rates(scale: float) -> list[Comparison]:
         found.append(compare(float(point.alike), "==", 1 - clear, "told apart"))
     constant = (held[1] - held[1].mean(0)).square().sum(1).mean()
     found.append(compare(answer.constant or 0.0, "==", constant, "the best constant", precision=1e-7))
-    left, closed = "exact leave-one-out", "closed form of the trained head"
+    leaving, closed = "exact leave-one-out", "closed form of the trained head"
     methods = [scanned.method for scanned in (answer, alone, lone, fitted)]
-    found.append(same(methods, [closed, left, left, "fits of the estimator"], "methods", scale))
+    found.append(same(methods, [closed, leaving, leaving, "fits of the estimator"], "methods", scale))
     for k, scanned in enumerate((alone, lone, fitted)):
         least = int(np.argmin([row[k] for row in others]))
         found.append(compare(scanned.best, "==", rates[least], f"the best rate, {k}"))
