@@ -226,3 +226,32 @@ def test_compiled_modules_are_audited_as_written(way):
     report = audit(module, regression_data(), Squared(), progress=False)
     assert [item.site.name for item in report.sites] == ["2"]
     close(report.sites[0].penalty.value, expected.sites[0].penalty.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "loss"),
+    [
+        ("MeanSquared", functional.mse_loss),
+        ("Squared", lambda outputs, labels: (outputs - labels).square().sum(1).mean()),
+        ("OwnLoss", functional.l1_loss),
+    ],
+)
+def test_a_loss_of_the_models_own_is_known_where_it_is_one_of_ours(name, loss):
+    """Then every example has its own loss, and the penalty of the head is exact."""
+
+    class Owning(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = regression_net()
+
+        def forward(self, inputs, labels=None):
+            outputs = self.body(inputs)
+            return {"logits": outputs} if labels is None else {"loss": loss(outputs, labels), "logits": outputs}
+
+    inputs, labels = regression_data()
+    report = audit(Owning(), [{"inputs": inputs, "labels": labels}], "model", rates=(), draws=2)
+    assert report.loss == name
+    with torch.no_grad():
+        wanted = float(loss(regression_net().eval()(inputs), labels))
+    assert report.clean_loss == pytest.approx(wanted, rel=1e-12)
+    assert report.sites[0].penalty.method.startswith("exact") is (name != "OwnLoss")

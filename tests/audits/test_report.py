@@ -18,7 +18,7 @@ import droptics.audits.summary
 from droptics.audits import AuditedSite, Finding, PlainEstimate, Report, SiteReport, audit
 from droptics.audits.digest import MANY, grouped, groups, heat_map, number_text
 from droptics.audits.drawing import curves
-from droptics.audits.html import page
+from droptics.audits.html import page, pictures
 from droptics.audits.labels import broken, compact, labels
 from droptics.audits.report import CurvePoint, Units
 
@@ -274,3 +274,37 @@ def test_sites_of_a_group_have_its_place_and_its_kind():
         (f"layer.*.{end}", kind, [f"layer.{i}.{end}" for i in range(3)])
         for end, kind in zip("abcc", kinds, strict=True)
     ]
+
+
+def test_the_band_of_a_curve_is_as_wide_as_the_intervals_of_its_penalties():
+    """Losses of 1.2, 1.6 and 2, of which 0.1, 0.25 and 0.5 are not known, above a loss of 1 without dropout."""
+    numbers = [
+        PlainEstimate(loss - 1, loss - 1 - half, loss - 1 + half, "x")
+        for loss, half in ((1.2, 0.1), (1.6, 0.25), (2.0, 0.5))
+    ]
+    curve = [CurvePoint(rate, number, 1 + number.value) for rate, number in zip((0.1, 0.3, 0.7), numbers, strict=True)]
+    content = replace(fifty(), sites=[replace(fifty().sites[0], curve=curve, units=None)]).to_dict()
+    ((_, picture),) = pictures(content["sites"][0], content)
+    band, line, level = (
+        [float(pair.split(",")[1]) for pair in part.split()]
+        for part in re.findall(r'poly\w+ points="([^"]*)"', picture)
+    )
+    unit = level[0] - line[2]  # from a loss of 1 to a loss of 2
+    halves = [unit * half for half in (0.1, 0.25, 0.5)]
+    wanted = [height + half for height, half in zip(line, halves, strict=True)]
+    wanted += [height - half for height, half in reversed(list(zip(line, halves, strict=True)))]
+    assert band == pytest.approx(wanted, abs=0.21)  # coordinates have one decimal, and stand in two of three terms
+
+
+def test_rows_of_the_page_lead_to_their_sites():
+    text = page(fifty().to_dict()).replace("<wbr>", "")
+    links = re.findall(r'data-name="([^"]*)".*?href="#(site\d+)"', text, re.DOTALL)
+    headed = dict(re.findall(r'id="(site\d+)".*?<code>([^<]*)</code>', text, re.DOTALL))
+    assert len(links) == len(headed) == 50
+    assert all(headed[place] == name for name, place in links)
+
+
+@pytest.mark.parametrize("count", [1, 2, MANY + 1])
+def test_what_sites_do_together_is_a_row_where_there_are_several(count):
+    text = replace(fifty(), sites=fifty().sites[2 : 2 + count], findings=()).text(160)
+    assert ("all sites together" in text) is (count > 1)

@@ -183,3 +183,29 @@ def test_what_estimators_cannot_do_is_said(change, message):
     given = {"module": DropoutRidge(), "train": pair, "validation": pair, "scan": SCAN} | change
     with pytest.raises(ValueError, match=message):
         tune_rates(given.pop("module"), given.pop("train"), given.pop("validation"), **given)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_an_estimator_that_chooses_keeps_its_options(intercept):
+    """Each example left out of ridge with the mask's penalty, with and without an offset, at the estimator's rates."""
+    inputs, targets = (value.numpy() for value in regression(14, 3))
+    found = tune_rates(DropoutRidgeCV([0.6, 0.2], fit_intercept=intercept), (inputs, targets), None, progress=False)
+    assert [point.rate for point in found.points] == [0.2, 0.6]
+    for point in found.points:
+        strength, errors = point.rate / (1 - point.rate), []
+        for i in range(14):
+            X, Y = np.delete(inputs, i, 0), np.delete(targets, i, 0)
+            means = (X.mean(0), Y.mean(0)) if intercept else (0 * X[0], 0 * Y[0])
+            moved = X - means[0]
+            system = moved.T @ moved + strength * np.diag((X**2).sum(0))
+            weights = np.linalg.solve(system, moved.T @ (Y - means[1]))
+            errors.append(((targets[i] - means[1] - (inputs[i] - means[0]) @ weights) ** 2).sum())
+        assert point.loss == pytest.approx(np.mean(errors), rel=1e-9)
+
+
+def test_training_losses_of_an_estimator_are_those_of_its_training_data():
+    train, held = ((x.numpy(), y.numpy()[:, 0]) for x, y in (regression(40, 1), regression(30, 2)))
+    for point in tune_rates(DropoutRidge(0.1), train, held, scan=SCAN, progress=False).points:
+        fitted = DropoutRidge(point.rate).fit(*train)
+        assert point.training_loss == pytest.approx(np.square(fitted.predict(train[0]) - train[1]).mean(), rel=1e-12)
+        assert point.loss == pytest.approx(np.square(fitted.predict(held[0]) - held[1]).mean(), rel=1e-12)

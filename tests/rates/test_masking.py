@@ -189,3 +189,24 @@ def test_attention_of_several_heads_finds_its_rate_by_name_and_by_place(named):
         *values[:10], 0.2, layer.out_proj.weight, layer.out_proj.bias, training=True
     )[0]
     assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("rate", [None, 0.6])
+def test_a_layer_that_runs_twice_drops_twice_at_the_rate_of_its_place(rate):
+    layer, source = nn.Dropout(0.3), torch.ones(40, 30)
+    rates, cpu = {} if rate is None else {"dropout": rate}, torch.device("cpu")
+    with SharedMasks(Places(layer), rates, 7, 2, []):
+        told = layer(layer(source))
+    kept = 0.3 if rate is None else rate
+    wanted = source
+    for name in ("dropout", "dropout@2"):
+        wanted = wanted * (uniforms((40, 30), key(7, 2, name), cpu) >= kept) / (1 - kept)
+    torch.testing.assert_close(told, wanted)
+
+
+def test_attention_that_is_called_at_rate_zero_stays_whole():
+    """As it is in evaluation mode, where the function is given a rate of zero."""
+    rows = torch.randn(2, 3, 4, 5, generator=torch.Generator().manual_seed(1))
+    with SharedMasks(Places(nn.Identity()), {"attention_dropout": 0.6}, 7, 2, []):
+        told = functional.scaled_dot_product_attention(rows, rows, rows, dropout_p=0.0)
+    assert torch.equal(told, functional.scaled_dot_product_attention(rows, rows, rows))
