@@ -347,6 +347,27 @@ def test_the_band_of_subnetworks_holds_nine_of_ten():
     assert [found.low, found.high] == pytest.approx(wanted)
 
 
+def test_the_fewest_units_are_those_of_the_shortest_prefix_that_keeps_the_accuracy():
+    """By flow and in four random orders; the first units carry the flow of all. Four of forty labels are wrong."""
+    inputs, weight, bias = normal(40, 6), normal(3, 6, seed=1), normal(3, seed=2)
+    labels = (inputs @ weight.mT + bias).argmax(1)
+    labels[:4] = (labels[:4] + 1) % 3
+    head = Head("h", weight, bias)
+    head.add(inputs, labels)
+    generator = torch.Generator().manual_seed(0)
+    flows = inputs.square().mean(0).sqrt() * weight.norm(dim=0)
+    orders = [flows.argsort(descending=True), *(torch.randperm(6, generator=generator) for _ in range(4))]
+
+    def accuracy(kept):
+        scale = flows.sum() / flows[kept].sum() if len(kept) else 1.0
+        return float(((scale * inputs[:, kept] @ weight[:, kept].mT + bias).argmax(1) == labels).double().mean())
+
+    fewest = min(count for one in orders for count in range(7) if accuracy(one[:count]) >= 0.9 - 0.01)
+    found = _subnetworks(head, 0.4)
+    assert (found.smallest, found.full) == (fewest, 0.9)
+    assert fewest > 1
+
+
 def test_the_rate_of_least_left_out_error_is_that_of_mean_squares():
     """Two outputs, one twice the other: errors are means over outputs, and their differences are paired."""
     features, targets = normal(30, 3, seed=5) + 0.5, normal(30, 1, seed=6)

@@ -21,7 +21,7 @@ from droptics.rates.copies import Problem, same_bits, train_copies
 from droptics.rates.examples import Examples
 from droptics.rates.masking import SharedMasks
 from droptics.rates.randomness import key
-from droptics.rates.running import Runner
+from droptics.rates.running import Runner, _trained
 
 FIT = Fit(epochs=3, batch_size=16, step_size=1e-2, looks=4)
 OPTIMIZERS = {
@@ -431,3 +431,12 @@ def test_copies_that_run_one_by_one_go_on_each_from_its_own_place(tmp_path, last
     later = []
     assert train_copies(problem(module, fit), rates, 7, "single", place, later.append) == whole
     assert later == left
+
+
+@pytest.mark.parametrize("examples", [1, 3])
+def test_copies_that_diverged_have_as_many_infinite_losses_as_others_have_losses(examples):
+    lost = {"losses": None, "training": None, "step": 2}
+    rows = [lost, {"losses": [1.0, 2.0, 4.0][:examples], "training": 0.5, "step": None}]
+    found = _trained(rows)
+    assert found.losses.tolist() == [[math.inf] * examples, rows[1]["losses"]]
+    assert (found.training, found.steps) == ((math.inf, 0.5), (2, None))

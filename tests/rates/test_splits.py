@@ -1,12 +1,16 @@
 """The guard of a split: how often it keeps one that is no better, how often one that is, and which examples it asks."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
+from droptics.rates.answers import answer_of
+from droptics.rates.designs import Effect
+from droptics.rates.places import Place
 from droptics.rates.running import Trained
 from droptics.rates.splits import LEVEL, divide, guarded, halves
 from droptics.rates.verdicts import compare
@@ -118,3 +122,36 @@ def test_the_guard_asks_for_students_quantile(factor, kept):
     assert answer == settings[int(kept)]
     assert (split.difference, split.error) == (pytest.approx(gain), pytest.approx(error))
     assert [point.rates for point in points] == settings
+
+
+class Exact(Linear):
+    """The same trained by algebra: its effects are the slopes of the examples that are asked."""
+
+    def effects(self, setting, groups, examples):
+        own = self.slopes[examples]
+        errors = own.std(0) / len(own) ** 0.5
+        return {name: Effect(float(own[:, i].mean()), float(errors[i])) for i, name in enumerate(SITES)}
+
+    def trained(self, settings):
+        return self.run(settings, [0], "exact")
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("learned", [False, True])
+def test_effects_are_asked_of_all_examples_but_for_a_split_and_a_flat_answer_has_flat_sites(split, learned):
+    """Sites have clear effects, and one has none; a constant output is better than every rate, or worse."""
+    exact = Exact(torch.Generator().manual_seed(3), (1.0, -1.0, 0.5, 0.0), 0.5, 0.0)
+    scan = exact.run([dict.fromkeys(SITES, rate) for rate in (0.1, RATE, 0.5)], [0], "scan")
+    scan = [replace(one, losses=one.losses + 9.0 * (i != 1)) for i, one in enumerate(scan)]
+    places = [Place(name, "dropout", 0.5) for name in SITES]
+    answer = answer_of(places, [0.1, RATE, 0.5], scan, torch.full((100,), 50.0 if learned else -50.0).double(), "exact")
+    answer.divide_exactly(exact, {name: name for name in SITES}, split)
+    told = answer.finished(0.0)
+    own = exact.slopes[halves(100)[0]] if split else exact.slopes
+    assert [site.effect for site in told.sites] == pytest.approx(own.mean(0).tolist(), rel=1e-12, abs=1e-12)
+    assert [site.error for site in told.sites] == pytest.approx((own.std(0) / len(own) ** 0.5).tolist(), rel=1e-12)
+    clear = [abs(site.effect) > 2 * site.error for site in told.sites]
+    assert any(clear)
+    assert not all(clear)
+    wanted = ["resolved" if one or not split else "flat" for one in clear] if learned else ["flat"] * 4
+    assert [site.verdict for site in told.sites] == wanted
