@@ -10,6 +10,8 @@ from droptics.papers.droptics_own.instruments import PROVED, WRITTEN, pair, room
 from droptics.papers.droptics_own.recommenders import (
     answer_checks,
     asked_checks,
+    cluster_checks,
+    continued_checks,
     held_out_checks,
     penalty_checks,
     ranker_checks,
@@ -84,10 +86,20 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "workers",
-        "Completions and autoencoders that workers fit to files, or to ratings sent to them, are those of one machine.",
-        pair(rating_checks.workers),
+        "Completions and autoencoders that workers fit to one file or to several, and completions to ratings sent to "
+        "them, are those of one machine.",
+        pair(cluster_checks.workers),
         ("recommenders.DropoutCompletion", "recommenders.RidgeCompletion", "recommenders.DropoutAutoencoder"),
         "Beside fits in one process.",
+    ),
+    room_claim(
+        "continued-completions",
+        "Ratings that come later are solved for row by row, the users whom they touch by all that is known of them and "
+        "the items that were known, then new items by these ratings alone, and change nothing else; a warm start "
+        "begins from the last factors of known ids; a sweep says the error and the mean objective of its factors.",
+        pair(continued_checks.continued, 1.05),
+        ("recommenders.DropoutCompletion",),
+        "By systems solved one by one.",
     ),
     room_claim(
         "saved-models",

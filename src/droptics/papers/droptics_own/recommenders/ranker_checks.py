@@ -90,6 +90,16 @@ def autoencoders(scale: float) -> list[Comparison]:
     return found
 
 
+def _near(gram: Array, gamma: Array, count: int) -> Array:
+    """Weights on the items that occur most often with an item, each column by its own normal equations."""
+    found = np.zeros_like(gram)
+    for k in range(len(gram)):
+        order = [one for one in np.argsort(-np.abs(gram[:, k]), kind="stable") if one != k]
+        chosen = np.sort(order[:count])
+        found[chosen, k] = np.linalg.solve(gram[np.ix_(chosen, chosen)] + np.diag(gamma[chosen]), gram[chosen, k])
+    return found
+
+
 def neighbors(scale: float) -> list[Comparison]:
     """A bounded diagonal, weights on a few items, the chosen rate, and sums of rankers."""
     found: list[Comparison] = []
@@ -108,12 +118,16 @@ def neighbors(scale: float) -> list[Comparison]:
                 wanted[j, j] = bound
                 wanted[others, j] = np.linalg.solve(system, (1 - bound) * gram[others, j])
             found.append(compare(model.weights(), "==", wanted, f"diagonal of at most {bound}, {size} items"))
-        for k in range(size):
-            order = [one for one in np.argsort(-gram[:, k], kind="stable") if one != k]
-            chosen = np.sort(order[:near])
-            column = np.zeros(size)
-            column[chosen] = np.linalg.solve(gram[np.ix_(chosen, chosen)] + np.diag(gamma[chosen]), gram[chosen, k])
-            found.append(compare(local[:, k], "==", column, f"{near} neighbors of item {k} of {size}"))
+        found.append(compare(local, "==", _near(gram, gamma, near), f"{near} neighbors, {size} items"))
+        signed = LocalAutoencoder(near, drop, feedback="graded").fit(
+            (*triples[:2], grades := np.cos(5.0 * triples[0] + triples[1]))
+        )
+        given = np.zeros(table.shape)
+        given[triples[:2]] = grades
+        given = given[:, signed.item_ids_]
+        squares = np.square(given).sum(0)  # the ridge by default is a share of their sum
+        wanted = _near(given.T @ given, scale * (drop / (1 - drop) * squares + 5e-4 * squares.sum()), near)
+        found.append(compare(signed.weights().toarray(), "==", wanted, f"{near} neighbors by grades of both signs"))
         stack = StackedRanker([DropoutAutoencoder(drop, ridge, dtype="float64"), LocalAutoencoder(near, drop, ridge)])
         pair = [table @ weights_of(gram, gamma, "zero"), table @ local]
         total = sum(scores / scores.std() for scores in pair)
@@ -260,8 +274,9 @@ def rows_of_completions(scale: float) -> list[Comparison]:
         system = G.T @ G + lam * (per_user[i] + n / 8) / 2 * np.diag(q @ V**2)
         found.append(compare(system @ U[i], "==", scale * G.T @ y, f"smoothed system of user {i}", precision=1e-6))
     # factors that are not yet even
-    early = DropoutCompletion(3, drop, smoothing=0.5, biases=False, sweeps=1, seed=1, dtype="float64")
-    for name, model in (("late", smooth), ("early", early.fit((rows, columns, values)))):
+    early: dict[str, Any] = {"smoothing": 0.5, "biases": False, "sweeps": 1, "seed": 1, "dtype": "float64"}
+    mixed = [DropoutCompletion(3, drop, penalty, **early).fit((rows, columns, values)) for penalty in (1.0, 0.3, 0.0)]
+    for name, model in zip(("late", "early", "mixed", "empirical"), (smooth, *mixed), strict=True):
         found += _diagnosed(name, model, (rows, columns), lam, scale)
     for steps, penalty in itertools.product((None, 2, 4), ("expected", "empirical", 0.3)):
         more: dict[str, Any] = {
@@ -280,21 +295,40 @@ def rows_of_completions(scale: float) -> list[Comparison]:
                 slope = _slope_in_items(model, (rows, columns, values), scale * lam)
                 found.append(compare(slope, "==", 0.0, f"systems of items, {name}, {steps} {penalty}", 1e-10))
         found.append(compare(both[0], "==", both[1], f"batched and compiled rows, {steps} {penalty}", precision=1e-8))
-    table, triples = interactions(3, 9, 6, 0.4)
-    cells = ImplicitDropoutCompletion(2, 0.4, 0.3, "expected", cg_steps=None, sweeps=300, dtype="float64").fit(triples)
-    order = np.argsort(cells.item_ids_)
-    V, alpha, rho = cells.item_factors_[order], 0.3, 0.4 / 0.6
-    share = table.sum(0) + alpha * 9
-    level = rho * (share @ V**2) / (table.sum() + alpha * 54)
-    for row in table[:3]:
-        mine = np.flatnonzero(row)
-        system = V[mine].T @ V[mine] + alpha * V.T @ V + (len(mine) + alpha * 6) * np.diag(level)
-        wanted_scores = V @ np.linalg.solve(system, scale * V[mine].sum(0))
-        ordered = row[cells.item_ids_.astype(int)][None]
-        found.append(
-            compare(cells.scores(ordered)[0][order], "==", wanted_scores, "rows over all cells", precision=1e-6)
-        )
-    return found
+    return [*found, *_all_cells(scale)]
+
+
+def _all_cells(scale: float) -> list[Comparison]:
+    """Items at the end of a fit over all cells, and scores of rows, by the systems of both penalties."""
+    found: list[Comparison] = []
+    table, (rows, columns, _) = interactions(3, 9, 6, 0.4)
+    alpha, rho = 0.3, 0.4 / 0.6
+    for penalty, feedback in itertools.product(("expected", "empirical"), ("implicit", "graded")):
+        grades = np.ones(len(rows)) if feedback == "implicit" else 0.5 + (rows + 2 * columns) % 4
+        cells = ImplicitDropoutCompletion(
+            2, 0.4, alpha, penalty, feedback=feedback, cg_steps=None, sweeps=30, dtype="float64"
+        )  # type: ignore[arg-type]
+        cells.fit((rows, columns, grades))
+        users, items = np.argsort(cells.user_ids_), np.argsort(cells.item_ids_)
+        U, V = cells.user_factors_[users], cells.item_factors_[items]
+        x = np.zeros((9, 6))
+        x[rows, columns] = grades
+        sides = (table + alpha).sum(1) @ U**2, (table + alpha).sum(0) @ V**2
+        label = f"{penalty}, {feedback}"
+        told = cells.scores(x[:3][:, cells.item_ids_.astype(int)])[:, items]
+        systems = [(row, V, sides[1], 6) for row in x[:3]] + [(column, U, sides[0], 9) for column in x.T]
+        solved = []
+        for row, fixed, level, count in systems:
+            mine = np.flatnonzero(row)
+            system = fixed[mine].T @ fixed[mine] + alpha * fixed.T @ fixed
+            own = np.diag(system) if penalty == "empirical" else (len(mine) + alpha * count) * level
+            own = rho * own / (1.0 if penalty == "empirical" else table.sum() + alpha * 54)
+            solved.append(np.linalg.solve(system + np.diag(own), scale * row[mine] @ fixed[mine]))
+        found.append(compare(told, "==", np.array(solved[:3]) @ V.T, f"rows over all cells, {label}", precision=1e-6))
+        found.append(compare(V, "==", np.array(solved[3:]), f"items over all cells, {label}", precision=1e-6))
+    free = ImplicitDropoutCompletion(5, sweeps=1).fit((rows, columns, np.ones(len(rows))))
+    rho = free.drop_ / (1 - free.drop_)
+    return [*found, compare(rho, "==", scale * 5 / 128, "strength by default")]
 
 
 def blends(scale: float) -> list[Comparison]:

@@ -1,11 +1,10 @@
-"""What more claims on recommenders compare: files, workers, ids, lists of items and steps, written out here."""
+"""What more claims on recommenders compare: files, ids, lists of items and steps, written out here."""
 
 from __future__ import annotations
 
 import math
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from droptics.datasets import Ratings
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.droptics_own.recommenders.chosen_rate_checks import chosen_rates
 from droptics.papers.droptics_own.recommenders.ranker_checks import _rated, interactions, weights_of
-from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal
 from droptics.recommenders import (
     AutoencoderCompletion,
@@ -34,97 +32,9 @@ from droptics.recommenders.alternation import Strengths
 from droptics.recommenders.dropout_completion import default_drop
 from droptics.recommenders.ids import Lookup, as_ids
 from droptics.recommenders.metrics import Mean
-from droptics.recommenders.partitioned import Cluster
 from droptics.recommenders.ranker import against_popularity
 from droptics.recommenders.ratings import observations, triple
 from droptics.recommenders.sgd import Sgd, descend, triples
-
-
-class Done:
-    """A result of a task."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def result(self) -> Any:
-        return self.value
-
-
-class Serial:
-    """A client of no cluster: tasks run at once, here, as if by two workers."""
-
-    def submit(self, task: Callable[..., Any], *given: Any, pure: bool = True) -> Done:
-        return Done(task(*(one.value if isinstance(one, Done) else one for one in given)))
-
-    def gather(self, futures: Sequence[Done]) -> list[Any]:
-        return [future.value for future in futures]
-
-    def scheduler_info(self) -> dict[str, Any]:
-        return {"workers": {"a": 1, "b": 2}}
-
-    def set(self, _: Any) -> Any:
-        return warnings.catch_warnings()
-
-
-def _cluster() -> Cluster:
-    """A cluster of this process, without Dask."""
-    made = Cluster.__new__(Cluster)
-    made.client = made._config = Serial()
-    made._own = False
-    return made
-
-
-def workers(scale: float) -> list[Comparison]:
-    """Completions and autoencoders that workers fit are those of one machine."""
-    found: list[Comparison] = []
-    rows, columns, plain = _rated(3, 9, 6)
-    strong: dict[str, Any] = {"sweeps": 3, "dtype": "float64", "seed": 4}
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        path = Path(folder) / "ratings.csv"
-        models = (RidgeCompletion(2, 0.7, **strong), DropoutCompletion(3, 0.4, cg_steps=None, **strong))
-        # ratings of many thousands are fitted in another unit
-        for name, model, values in zip(("ridge", "dropout"), models, (4096 * plain, plain), strict=True):
-            repeated = np.append(rows, rows[:2]), np.append(columns, columns[:2]), np.append(values, values[:2] + 1)
-            text = [f"{u},{i},{v!r}" for u, i, v in zip(*(part.tolist() for part in repeated), strict=True)]
-            path.write_text("user,item,rating\n" + "\n".join(text), encoding="utf-8")
-            here = type(model)(**model.get_params()).fit(repeated)
-            for way in ("read", "sent"):
-                cluster = _cluster()
-                data = cluster.read(path, np.float64) if way == "read" else observations(repeated, np.float64)
-                there = type(model)(**model.get_params())._fit(data, cluster)
-                told = there.predict(rows, columns), there.mean_, there.objective_, there.range_
-                known = here.predict(rows, columns), here.mean_, here.objective_, here.range_
-                places = ("predictions", "mean", "objective", "range")
-                for what, one, other in zip(places, told, known, strict=True):
-                    wanted = scale * np.asarray(other)
-                    found.append(compare(one, "==", wanted, f"{what}, {name}, {way}", precision=1e-6))
-                rmse = math.sqrt(float(np.square(there.predict(rows[2:], columns[2:]) - values[2:]).mean()))
-                found.append(compare(rmse, "<=", 2 * there.history_[-1].rmse, f"error, {name}, {way}"))
-        for feedback in ("implicit", "graded"):
-            for threshold in (None, float(np.sort(plain)[len(plain) // 2])):  # one that a rating has
-                kind: dict[str, Any] = {"feedback": feedback, "threshold": threshold, "dtype": "float64"}
-                mine = DropoutAutoencoder(0.3, 0.8, **kind).fit(path)
-                other = DropoutAutoencoder(0.3, 0.8, **kind)._fit_on(_cluster(), path)
-                order = Lookup(other.item_ids_)(mine.item_ids_)
-                weights = other.weights()[np.ix_(order, order)]
-                label = f"weights, {feedback}, {threshold is None}"
-                found.append(compare(weights, "==", scale * mine.weights(), label))
-        chosen = DropoutAutoencoder(dtype="float64")._fit_on(_cluster(), path)
-        alone = DropoutAutoencoder(dtype="float64").fit(path)
-        mine_points = [
-            (point.drop, point.ridge, *point.left_out.gain, *point.left_out.squared) for point in chosen.points_
-        ]
-        kinds = [[(point.diagonal, point.left_out.pairs) for point in one.points_] for one in (chosen, alone)]
-        found.append(same(kinds[0], kinds[1], "diagonals and pairs of a choice"))
-        their_points = [
-            (point.drop, point.ridge, *point.left_out.gain, *point.left_out.squared) for point in alone.points_
-        ]
-        # items come in another order, and rankings of hidden pairs do not
-        found.append(
-            compare(np.array(mine_points), "==", scale * np.array(their_points), "points of a choice", precision=1e-7)
-        )
-    return found
 
 
 def _named() -> tuple[Array, Array, Array]:

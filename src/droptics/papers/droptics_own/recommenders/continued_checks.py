@@ -1,0 +1,190 @@
+"""What a claim compares of fits that go on: ratings that come later, warm starts, and what a sweep says."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from droptics.arrays import Array
+from droptics.evidence.claims import Comparison, compare
+from droptics.papers.droptics_own.instruments import by_parts
+from droptics.papers.droptics_own.recommenders.ranker_checks import _rated
+from droptics.papers.droptics_own.recommenders.swept_checks import solved_rows
+from droptics.papers.droptics_own.telling import same
+from droptics.recommenders import DropoutCompletion
+from droptics.recommenders.alternation import Strengths
+from droptics.recommenders.ratings import DuplicateRatings
+
+Pairs = dict[tuple[int, int], float]
+# penalty, its share of the expected one, smoothing, ridge on the biases (None: no biases), unit of the ratings
+KINDS: tuple[tuple[Any, float, float, float | None, float], ...] = (
+    ("expected", 1.0, 0.25, 0.7, 1.0),
+    ("empirical", 0.0, 0.0, 0.7, 4096.0),  # ratings of many thousands are fitted in another unit
+    (0.4, 0.4, 0.5, None, 1.0),
+)
+DROP = 0.35
+
+
+def continued(scale: float) -> list[Comparison]:
+    """Ratings that come later, warm starts on other ratings, and objectives, in every kind of penalty."""
+    return by_parts((_later, _begun), scale)
+
+
+def _fitted(kind: tuple[Any, float, float, float | None, float], **options: Any) -> tuple[Any, Strengths]:
+    """A completion of two factors that is to be fitted, and its strengths."""
+    penalty, share, smoothing, ridge, _ = kind
+    lam = DROP / (1 - DROP)
+    strengths = Strengths(2, lam * (1 - share), lam * share, bias=ridge, smoothing=smoothing)
+    options = {"sweeps": 3, "seed": 3, "dtype": "float64", "tolerance": 0.0, **options}
+    own = {"biases": ridge is not None, "bias_ridge": ridge or 0.0, "smoothing": smoothing}
+    return DropoutCompletion(2, DROP, penalty, **own, **options), strengths
+
+
+def _side(factors: Array, biases: Array, strengths: Strengths) -> Array:
+    """Factors, and biases where there are some, with zeros behind them."""
+    found = np.zeros((len(factors), strengths.columns))
+    found[:, :2] = factors
+    if strengths.bias is not None:
+        found[:, 2] = biases
+    return found
+
+
+def _sides(model: Any, strengths: Strengths) -> tuple[Array, Array]:
+    users = _side(model.user_factors_, model.user_biases_, strengths)
+    return users, _side(model.item_factors_, model.item_biases_, strengths)
+
+
+def _lists(pairs: Iterable[tuple[int, int, float]], count: int) -> list[tuple[Array, Array]]:
+    """Places and values of every row, from triples of row, place and value."""
+    rows: list[list[tuple[int, float]]] = [[] for _ in range(count)]
+    for row, place, value in pairs:
+        rows[row].append((place, value))
+    return [(np.array([p for p, _ in row], int), np.array([v for _, v in row])) for row in rows]
+
+
+def _numbered(model: Any, pairs: Pairs) -> list[tuple[int, int, float]]:
+    """Ratings less the mean, by the numbers of their users and items."""
+    users, items = ({int(one): k for k, one in enumerate(ids)} for ids in (model.user_ids_, model.item_ids_))
+    return [(users[user], items[item], value - model.mean_) for (user, item), value in pairs.items()]
+
+
+def _stated(model: Any, pairs: Pairs, strengths: Strengths, label: str, scale: float) -> list[Comparison]:
+    """The mean objective and the root mean square error of the last sweep, written out."""
+    users, items = _sides(model, strengths)
+    rated, n = _numbered(model, pairs), len(pairs)
+    plain = total = 0.0
+    for i, j, y in rated:
+        biases = 0.0 if strengths.bias is None else users[i, 2] + items[j, 2]
+        plain += (y - biases - users[i, :2] @ items[j, :2]) ** 2
+        total += strengths.empirical * float(((users[i, :2] * items[j, :2]) ** 2).sum())
+    shares = []
+    for side, at in ((users, 0), (items, 1)):
+        counts = np.bincount([one[at] for one in rated], minlength=len(side))
+        shares.append((1 - strengths.smoothing) * counts / n + strengths.smoothing / len(side))
+    total += strengths.expected * n * float((shares[0] @ users[:, :2] ** 2) @ (shares[1] @ items[:, :2] ** 2))
+    if strengths.bias is not None:
+        total += strengths.bias * float((users[:, 2] ** 2).sum() + (items[:, 2] ** 2).sum())
+    last = model.history_[-1]
+    return [
+        compare(last.rmse**2 / (plain / n), "==", scale, f"squared error of a sweep, {label}"),
+        compare(last.objective / ((plain + total) / n), "==", scale, f"objective of a sweep, {label}"),
+        compare(model.objective_, "==", last.objective, f"that of the last one, {label}"),
+    ]
+
+
+def _later(scale: float) -> list[Comparison]:
+    """Rows of the users whom later ratings touch, by all that is known of them, then new items, by these ratings."""
+    found: list[Comparison] = []
+    rows, columns, values = _rated(4, 9, 6)
+    for kind in KINDS:
+        unit, label = kind[4], str(kind[0])
+        model, strengths = _fitted(kind)
+        model.fit((rows, columns, unit * values))
+        known: Pairs = {(int(u), int(i)): float(v) for u, i, v in zip(rows, columns, unit * values, strict=True)}
+        found += _stated(model, known, strengths, label, scale)
+        counts = [np.bincount(part)[ids] for part, ids in ((rows, model.user_ids_), (columns, model.item_ids_))]
+        # a known pair, new users, one of them rated an item twice, new items; then known users once more
+        first = [(0, 0, 1.5), (0, 77, 4.0), (50, 1, 2.0), (50, 3, 5.0), (50, 3, 4.0), (50, 77, 7.5), (51, 2, 3.0),
+                 (51, 78, 1.0)]  # fmt: skip
+        second = [(50, 77, 2.5), (50, 5, 3.5), (2, 78, 4.5)]
+        for turn, ratings in (("first", first), ("second", second)):
+            found += _added(model, strengths, known, counts, ratings, unit, f"{turn}, {label}", scale)
+    return found
+
+
+def _added(
+    model: Any, strengths: Strengths, known: Pairs, counts: list[Array], ratings: list[tuple[int, int, float]],
+    unit: float, label: str, scale: float,
+) -> list[Comparison]:  # fmt: skip
+    """One lot of later ratings: what the model says then, beside the systems of the rows; `known` and `counts` grow."""
+    before, old = _sides(model, strengths), len(model.item_ids_)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model.partial_fit(
+            tuple(np.array(part) for part in zip(*[(u, i, unit * v) for u, i, v in ratings], strict=True))
+        )
+    fresh: dict[tuple[int, int], list[float]] = {}
+    for user, item, value in ratings:
+        fresh.setdefault((user, item), []).append(unit * value)
+    averaged = {pair: sum(each) / len(each) for pair, each in fresh.items()}
+    told = any(one.category is DuplicateRatings for one in heard)
+    found = [same(told, len(averaged) < len(ratings), f"repeated pairs are said, {label}")]
+    known.update(averaged)
+    users, items = _sides(model, strengths)
+    touched = sorted({user for user, _, _ in _numbered(model, averaged)})
+    mine = [one for one in _numbered(model, known) if one[0] in touched]
+    counts[0] = np.pad(counts[0], (0, len(users) - len(counts[0])))
+    solved, _, _ = solved_rows(
+        _lists([one for one in mine if one[1] < old], len(users)), before[1], counts[1], strengths
+    )
+    wanted = np.pad(before[0], ((0, len(users) - len(before[0])), (0, 0)))
+    wanted[touched] = solved[touched]
+    found.append(compare(users, "==", scale * wanted, f"users, {label}", precision=1e-7))
+    found.append(compare(items[:old], "==", scale * before[1], f"items that were known, {label}"))
+    for user in touched:
+        counts[0][user] = sum(one[0] == user for one in mine)
+    if len(items) > old:
+        raters = [(item, user, value) for user, item, value in _numbered(model, averaged)]
+        solved, _, _ = solved_rows(_lists(raters, len(items)), wanted, counts[0], strengths)
+        found.append(compare(items[old:], "==", scale * solved[old:], f"new items, {label}", precision=1e-7))
+        more = [sum(one[0] == item for one in raters) for item in range(old, len(items))]
+        counts[1] = np.concatenate([counts[1], more])
+    entries = model.entries()
+    listed = sorted(zip(entries.rows.tolist(), entries.columns.tolist(), entries.values.tolist(), strict=True))
+    found.append(
+        compare(np.array(listed), "==", scale * np.array(sorted(_numbered(model, known))), f"ratings, {label}")
+    )
+    return found
+
+
+def _begun(scale: float) -> list[Comparison]:
+    """A fit to other ratings of known items begins from their factors; few steps begin from those of the users, too."""
+    found: list[Comparison] = []
+    rows, columns, values = _rated(4, 9, 6)
+    others, items, grades = _rated(8, 7, 6)
+    others = np.where(others > 3, others + 40, others)  # some users are known, their numbers differ
+    for kind in KINDS:
+        unit, label = kind[4], str(kind[0])
+        model, strengths = _fitted(kind, warm_start=True, cg_steps=None)
+        model.fit((rows, columns, values))
+        fixed = _sides(model, strengths)[1][np.argsort(model.item_ids_)]
+        model.set_params(sweeps=1).fit((others, items, unit * grades))
+        rated: Pairs = {(int(u), int(i)): float(v) for u, i, v in zip(others, items, unit * grades, strict=True)}
+        pairs = _numbered(model, rated)
+        per_user, per_item = (np.bincount([one[at] for one in pairs]).astype(float) for at in (0, 1))
+        start = fixed[model.item_ids_]
+        users, _, _ = solved_rows(_lists(pairs, len(per_user)), start, per_item, strengths)
+        turned = [(item, user, value) for user, item, value in pairs]
+        wanted, _, _ = solved_rows(_lists(turned, len(per_item)), users, per_user, strengths)
+        for name, mine, own in zip(("users", "items"), _sides(model, strengths), (users, wanted), strict=True):
+            found.append(compare(mine, "==", scale * own, f"{name} after a warm start, {label}", precision=1e-7))
+        parts, whole = (_fitted(kind, warm_start=True, cg_steps=1, sweeps=sweeps)[0] for sweeps in (2, 5))
+        parts.fit((rows, columns, unit * values)).set_params(sweeps=3).fit((rows, columns, unit * values))
+        told, own = (_sides(one.fit((rows, columns, unit * values)) if one is whole else one, strengths)
+                     for one in (parts, whole))  # fmt: skip
+        for name, mine, other in zip(("users", "items"), told, own, strict=True):
+            found.append(compare(mine, "==", scale * other, f"{name} after 2 and 3 sweeps, {label}", precision=1e-9))
+    return found
