@@ -10,6 +10,7 @@ from droptics.papers.droptics_own.instruments import PROVED, WRITTEN, pair, room
 from droptics.papers.droptics_own.recommenders import (
     answer_checks,
     asked_checks,
+    blend_checks,
     cluster_checks,
     continued_checks,
     held_out_checks,
@@ -152,16 +153,18 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "autoencoders",
-        "Weights of linear autoencoders under dropout solve their normal equations, column by column; a user, and one "
-        "of her items, left out without a refit are as after a refit with the same regularizers.",
+        "Weights of linear autoencoders under dropout solve their normal equations, column by column, by all "
+        "eigenvectors and in two parts, too, for marks and for grades; parts of a score are its terms, the largest "
+        "first; a user, and one of her items, left out are as after a refit with these regularizers.",
         (partial(ranker_checks.autoencoders, 1.0), partial(ranker_checks.autoencoders, 1.05)),
         ("recommenders.DropoutAutoencoder",),
         "By systems solved one by one.",
     ),
     room_claim(
         "neighbors",
-        "A bounded diagonal, weights on the items that occur most often together, and sums of rankers are those of "
-        "systems solved item by item.",
+        "A bounded diagonal, weights on the items of largest products with an item, and sums of rankers are those of "
+        "systems solved item by item; the chosen rate and ridge have the largest gain of a grid and of"
+        " neighbors at half its step.",
         (partial(ranker_checks.neighbors, 1.0), partial(ranker_checks.neighbors, 1.05)),
         ("recommenders.DropoutAutoencoder", "recommenders.LocalAutoencoder", "recommenders.StackedRanker"),
         "By systems solved one by one.",
@@ -176,17 +179,17 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "completion-rows",
-        "New users, smoothed shares, spreads, diagnoses and rows over all cells are those of the systems of the rows, "
-        "by every solver.",
+        "New users, smoothed shares, spreads, and diagnoses under every penalty are those of the systems of the rows, "
+        "by every solver; so are rows and items over all cells under both penalties, for marks and for grades.",
         (partial(ranker_checks.rows_of_completions, 1.0), partial(ranker_checks.rows_of_completions, 1.05)),
         ("recommenders.DropoutCompletion", "recommenders.diagnose", "recommenders.ImplicitDropoutCompletion"),
         "By systems solved one by one.",
     ),
     room_claim(
         "blends",
-        "Weights of a stack are the least squares fit to held-out ratings; every metric of a ranking is its "
-        "definition.",
-        (partial(ranker_checks.blends, 1.0), partial(ranker_checks.blends, 1.05)),
+        "Weights of a stack are the least squares fit to held-out ratings, with the ridge of days that has the least "
+        "error of four; every metric of a ranking is its definition.",
+        (partial(blend_checks.blends, 1.0), partial(blend_checks.blends, 1.05)),
         ("recommenders.StackedCompletion", "recommenders.ranking"),
     ),
     room_claim(

@@ -107,7 +107,7 @@ def _later(scale: float) -> list[Comparison]:
         found += _stated(model, known, strengths, label, scale)
         counts = [np.bincount(part)[ids] for part, ids in ((rows, model.user_ids_), (columns, model.item_ids_))]
         # a known pair, new users, one of them rated an item twice, new items; then known users once more
-        first = [(0, 0, 1.5), (0, 77, 4.0), (50, 1, 2.0), (50, 3, 5.0), (50, 3, 4.0), (50, 77, 7.5), (51, 2, 3.0),
+        first = [(0, 0, -4.5), (0, 77, 4.0), (50, 1, 2.0), (50, 3, 5.0), (50, 3, 4.0), (50, 77, 9.5), (51, 2, 3.0),
                  (51, 78, 1.0)]  # fmt: skip
         second = [(50, 77, 2.5), (50, 5, 3.5), (2, 78, 4.5)]
         for turn, ratings in (("first", first), ("second", second)):
@@ -120,7 +120,7 @@ def _added(
     unit: float, label: str, scale: float,
 ) -> list[Comparison]:  # fmt: skip
     """One lot of later ratings: what the model says then, beside the systems of the rows; `known` and `counts` grow."""
-    before, old = _sides(model, strengths), len(model.item_ids_)
+    before, old, before_range = _sides(model, strengths), len(model.item_ids_), model.range_
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         model.partial_fit(
@@ -133,6 +133,8 @@ def _added(
     told = any(one.category is DuplicateRatings for one in heard)
     found = [same(told, len(averaged) < len(ratings), f"repeated pairs are said, {label}")]
     known.update(averaged)
+    limits = min([before_range[0], *averaged.values()]), max([before_range[1], *averaged.values()])
+    found.append(compare(model.range_, "==", scale * np.array(limits), f"range, {label}"))
     users, items = _sides(model, strengths)
     touched = sorted({user for user, _, _ in _numbered(model, averaged)})
     mine = [one for one in _numbered(model, known) if one[0] in touched]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from droptics.arrays import Array
-from droptics.datasets import Ratings
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.instances import normal, uniform
 from droptics.recommenders import (
@@ -18,10 +17,8 @@ from droptics.recommenders import (
     DropoutCompletion,
     ImplicitDropoutCompletion,
     LocalAutoencoder,
-    StackedCompletion,
     StackedRanker,
     diagnose,
-    ranking,
 )
 
 
@@ -47,47 +44,65 @@ def weights_of(gram: Array, gamma: Array, diagonal: str) -> Array:
 
 
 def autoencoders(scale: float) -> list[Comparison]:
-    """Weights, scores, parts of a score, and every user left out, against systems solved one by one."""
-    table, triples = interactions(1, 13, 6)
-    drop, ridge = 0.3, 0.8
-    ids = DropoutAutoencoder(drop, ridge).fit(triples).item_ids_
-    table = table[:, ids]
-    gram, found = table.T @ table, list[Comparison]()
-    gamma = scale * (drop / (1 - drop) * np.diagonal(gram) + ridge)
-    for diagonal in ("free", "zero"):
-        model = DropoutAutoencoder(drop, ridge, diagonal, dtype="float64").fit(triples)
+    """Weights, scores, parts of a score, and every user left out, against systems solved one by one; by grades, too."""
+    found: list[Comparison] = []
+    for feedback, diagonal in itertools.product(("implicit", "graded"), ("free", "zero")):
+        table, triples = interactions(1, 13, 6)
+        options: dict[str, Any] = {"feedback": feedback, "dtype": "float64"}
+        if feedback == "graded":
+            triples = (*triples[:2], 0.5 + (3 * triples[0] + triples[1]) % 4)
+            table[triples[:2]] = triples[2]
+        drop, ridge = 0.3, 0.8
+        model = DropoutAutoencoder(drop, ridge, diagonal, **options).fit(triples)  # type: ignore[arg-type]
+        ids, label = model.item_ids_, f"{diagonal}, {feedback}"
+        table = table[:, ids]
+        gram = table.T @ table
+        gamma = scale * (drop / (1 - drop) * np.diagonal(gram) + ridge)
         W = weights_of(gram, gamma, diagonal)
-        found.append(compare(model.weights(), "==", W, f"weights, {diagonal}"))
-        found.append(compare(model.scores(table), "==", table @ W, f"scores, {diagonal}"))
+        found.append(compare(model.weights(), "==", W, f"weights, {label}"))
+        found.append(compare(model.scores(table), "==", table @ W, f"scores, {label}"))
         parts = model.explain(3, ids[2])
         own = [table[3, k] * W[k, 2] for k in np.argsort(ids)[parts.items]]
-        found.append(compare(parts.parts, "==", own, f"parts of a score, {diagonal}"))
-        left, gains = [], []
-        for user in range(13):
-            without = gram - np.outer(table[user], table[user])
-            other = weights_of(without, gamma, diagonal)
-            left.append(table[user] - table[user] @ other)
-            for item in np.flatnonzero(table[user]):
-                known = table[user].copy()
-                known[item] = 0.0
-                scores = known @ other
-                rivals = np.flatnonzero(table[user] == 0)
-                rank = 1 + int((scores[rivals] > scores[item]).sum())
-                gains.append(1 / math.log2(1 + rank))
-        found.append(compare(model.left_out_residuals(np.arange(13)), "==", np.array(left), f"left out, {diagonal}"))
-        told = model.leave_one_out(10_000)
-        found.append(compare(told.gain.value, "==", np.mean(gains), f"gain of hidden items, {diagonal}"))
-        error = np.std(gains, ddof=1) / len(gains) ** 0.5
-        found.append(compare(told.gain.error, "==", error, f"its error, {diagonal}"))
-        found.append(compare(told.squared.value, "==", np.square(left).mean(), f"squared error, {diagonal}"))
-        low = DropoutAutoencoder(drop, ridge, diagonal, rank=6, dtype="float64").fit(triples)
-        found.append(compare(low.weights(), "==", W, f"all eigenvectors, {diagonal}", precision=1e-7))
+        found.append(compare(parts.parts, "==", own, f"parts of a score, {label}"))
+        found.append(compare(np.diff(parts.parts), "<=", 0.0, f"the largest part first, {label}"))
+        found.append(compare(len(own), "==", np.count_nonzero(table[3]), f"one for each of her items, {label}"))
+        found.append(compare(model.explain(3, ids[2], 2).parts, "==", own[:2], f"two of them, {label}"))
+        found += _left_out(model, table, gram, gamma, scale)
+        low = DropoutAutoencoder(drop, ridge, diagonal, rank=6, **options).fit(triples)  # type: ignore[arg-type]
+        found.append(compare(low.weights(), "==", W, f"all eigenvectors, {label}", precision=1e-7))
         half = tuple(part[: len(part) // 2] for part in triples)
-        again = DropoutAutoencoder(drop, ridge, diagonal, dtype="float64").fit(half)
-        again.partial_fit(triples)
+        again = DropoutAutoencoder(drop, ridge, diagonal, **options)  # type: ignore[arg-type]
+        again.fit((*half[:2], 2 * half[2])).partial_fit(triples)  # known pairs take the new value
         order = np.argsort(again.item_ids_)[ids]
-        found.append(compare(again.weights()[np.ix_(order, order)], "==", W, f"in two parts, {diagonal}"))
+        found.append(compare(again.weights()[np.ix_(order, order)], "==", W, f"in two parts, {label}"))
     return found
+
+
+def _left_out(model: Any, table: Array, gram: Array, gamma: Array, scale: float) -> list[Comparison]:
+    """What is left of every user, and the ranks of all of her items, hidden one after the other."""
+    label, left, gains = f"{model.diagonal_}, {model.feedback}", [], []
+    for row in table:
+        other = weights_of(gram - np.outer(row, row), gamma, model.diagonal_)
+        left.append(row - row @ other)
+        for item in np.flatnonzero(row):
+            known = row.copy()
+            known[item] = 0.0
+            scores = known @ other
+            rank = 1 + int((scores[row == 0] > scores[item]).sum())
+            gains.append(1 / math.log2(1 + rank))
+    asked = model.user_ids_[[4, 0, 2]]
+    told = model.leave_one_out(10_000)
+    error = np.std(gains, ddof=1) / len(gains) ** 0.5
+    squares = np.square(left).mean(1)
+    return [
+        compare(model.left_out_residuals(np.arange(len(table))), "==", np.array(left), f"left out, {label}"),
+        compare(model.left_out_residuals(asked), "==", np.array(left)[asked], f"some left out, {label}"),
+        compare(told.gain.value, "==", np.mean(gains), f"gain of hidden items, {label}"),
+        compare(told.gain.error, "==", error, f"its error, {label}"),
+        compare(told.pairs, "==", scale * len(gains), f"hidden pairs, {label}"),
+        compare(told.squared.value, "==", squares.mean(), f"squared error, {label}"),
+        compare(told.squared.error, "==", squares.std(ddof=1) / len(left) ** 0.5, f"its error, {label}"),
+    ]
 
 
 def _near(gram: Array, gamma: Array, count: int) -> Array:
@@ -101,7 +116,7 @@ def _near(gram: Array, gamma: Array, count: int) -> Array:
 
 
 def neighbors(scale: float) -> list[Comparison]:
-    """A bounded diagonal, weights on a few items, the chosen rate, and sums of rankers."""
+    """A bounded diagonal, weights on a few items, sums of rankers, and the choice of rate and ridge."""
     found: list[Comparison] = []
     for seed, size, drop, ridge, near in ((1, 6, 0.3, 0.8, 3), (5, 9, 0.6, 2.0, 4)):
         table, triples = interactions(seed, 2 * size + 1, size)
@@ -132,11 +147,30 @@ def neighbors(scale: float) -> list[Comparison]:
         pair = [table @ weights_of(gram, gamma, "zero"), table @ local]
         total = sum(scores / scores.std() for scores in pair)
         found.append(compare(stack.fit(triples).scores(table), "==", total, f"a sum of rankers, {size} items"))
-    chosen_model = DropoutAutoencoder(dtype="float64").fit(triples)
-    costs = [-point.left_out.gain.value for point in chosen_model.points_]
-    best = chosen_model.points_[int(np.argmin(costs))]
-    found.append(compare(chosen_model.drop_, "==", best.drop, "the chosen rate"))
-    return [*found, compare(chosen_model.ridge_, "==", best.ridge, "the chosen ridge")]
+    return [*found, *_tried(triples, len(triples[0]), scale)]
+
+
+def _tried(triples: tuple[Array, Array, Array], unit: int, scale: float) -> list[Comparison]:
+    """The points of a choice, a grid and neighbors of its best at half the step, by fits of their own, and the best."""
+    model = DropoutAutoencoder(dtype="float64").fit(triples)
+    tried = [(point.drop, point.ridge) for point in model.points_[::2]]  # each without a diagonal and with one
+    gains = [max(one.left_out.gain.value for one in model.points_[k : k + 2]) for k in range(0, len(model.points_), 2)]
+    grid = [(drop, unit * share) for drop in (0.2, 0.4, 0.6) for share in (3e-4, 1e-3, 3e-3)]
+    drop, ridge = grid[int(np.argmax(gains[:9]))]
+    wanted = [
+        *grid,
+        *((drop + step, ridge) for step in (-0.1, 0.1)),
+        *((drop, ridge * 3**turn) for turn in (-0.5, 0.5)),
+    ]
+    found = [compare(np.array(tried), "==", scale * np.array(wanted), "the points of a choice")]
+    for point in model.points_:
+        fitted = DropoutAutoencoder(point.drop, point.ridge, point.diagonal, dtype="float64").fit(triples)
+        alone = fitted.leave_one_out()
+        told = [point.left_out.gain.value, point.left_out.squared.value]
+        label = f"left-out values at {point.drop}, {point.ridge:.3f}, {point.diagonal}"
+        found.append(compare(told, "==", [alone.gain.value, alone.squared.value], label))
+    best = tried[int(np.argmax(gains))]
+    return [*found, compare([model.drop_, model.ridge_], "==", scale * np.array(best), "the chosen rate and ridge")]
 
 
 def _rated(seed: int, users: int, items: int) -> tuple[Array, Array, Array]:
@@ -329,75 +363,3 @@ def _all_cells(scale: float) -> list[Comparison]:
     free = ImplicitDropoutCompletion(5, sweeps=1).fit((rows, columns, np.ones(len(rows))))
     rho = free.drop_ / (1 - free.drop_)
     return [*found, compare(rho, "==", scale * 5 / 128, "strength by default")]
-
-
-def blends(scale: float) -> list[Comparison]:
-    """Weights of a stack from held-out ratings, what a day adds, and every metric of a ranking, by hand."""
-    rows, columns, values = _rated(9, 16, 7)
-    times = 86_400.0 * (np.arange(len(rows)) % 3) + 1000.0 * (np.arange(len(rows)) % 7)
-    given = Ratings(rows, columns, values, times)
-    members = [
-        AutoencoderCompletion("user", 0.7, 0.3, dtype="float64"),
-        AutoencoderCompletion("item", 1.5, 0.2, dtype="float64"),
-    ]
-    found: list[Comparison] = []
-    for days in (False, True):
-        model = StackedCompletion(members, days=days, holdout=0.3, seed=2).fit(given)
-        kept, held = given.split(0.3, 2)
-        fits = [type(one)(one.side, one.ridge, one.implicit, dtype="float64").fit(kept) for one in members]
-        parts = [fit.predict(held.users, held.items, "ignore") - kept.values.mean() for fit in fits]
-        if days:
-            assert kept.times is not None
-            errors, own = kept.values - fits[0].predict(kept.users, kept.items), np.floor(kept.times / 86_400)
-            parts.append(_day(kept.users, own, errors, held, model.day_ridge_))
-        target = held.values - kept.values.mean()
-        weights = np.linalg.lstsq(np.column_stack(parts), scale * target, rcond=None)[0]
-        found.append(compare(model.weights_, "==", weights, f"weights, days {days}", precision=1e-6))
-        whole = [type(one)(one.side, one.ridge, one.implicit, dtype="float64").fit(given) for one in members]
-        mean = values.mean()
-        wanted = mean + sum(
-            w * (fit.predict(rows, columns) - mean) for w, fit in zip(model.weights_, whole, strict=False)
-        )
-        if days:
-            errors = values - whole[0].predict(rows, columns)
-            wanted = wanted + model.weights_[-1] * _day(rows, np.floor(times / 86_400), errors, given, model.day_ridge_)
-        told = model.predict(rows, columns, times=times if days else None)
-        found.append(compare(told, "==", wanted, f"the blend, days {days}", precision=1e-6))
-    scores = np.array([[5.0, 4, 3, 2, 1, 0], [0, 1, 2, 3, 4, 5], [1, 1, 1, 0, 0, 0]])
-    seen = np.array([[1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]])
-    relevant = np.array([[0, 0, 1, 0, 1, 0], [1, 0, 0, 1, 0, 0], [0, 0, 1, 1, 1, 1]])
-    judged = ranking(scores, seen, relevant, at=[1, 3])
-    lists = [[1, 2, 3, 4, 5], [4, 3, 2, 1, 0], [0, 1, 2, 3, 4, 5]]
-    names: dict[str, list[float]] = {}
-    for row, order in zip(relevant, lists, strict=True):
-        hits = [bool(row[item]) for item in order]
-        names.setdefault("mrr", []).append(scale / (hits.index(True) + 1))
-        for k in (1, 3):
-            best = min(k, int(row.sum()))
-            top = [place for place in range(k) if hits[place]]
-            gain = sum(1 / math.log2(place + 2) for place in top)
-            names.setdefault(f"ndcg@{k}", []).append(gain / sum(1 / math.log2(place + 2) for place in range(best)))
-            names.setdefault(f"recall@{k}", []).append(len(top) / best)
-            precise = sum((i + 1) / (place + 1) for i, place in enumerate(top)) / best
-            names.setdefault(f"precision@{k}", []).append(precise)
-            names.setdefault(f"hit@{k}", []).append(float(len(top) > 0))
-    for name, wanted_values in names.items():
-        found.append(compare(judged.users[name], "==", wanted_values, name))
-    for kind in (np.uint8, np.float32):
-        again = ranking(scores.astype(kind), seen, relevant, at=[1, 3]).users
-        found += [compare(again[name], "==", judged.users[name], f"{name} of {kind.__name__}") for name in names]
-    error = np.std(names["ndcg@3"], ddof=1) / 3**0.5
-    found.append(compare(judged.ndcg[3].error, "==", error, "its standard error"))
-    found.append(compare(judged.recall[1].value, "==", np.mean(names["recall@1"]), "mean recall"))
-    found.append(compare(judged.coverage[1], "==", 3 / 6, "share of items shown"))
-    return found
-
-
-def _day(users: Array, days: Array, errors: Array, wanted: Ratings, ridge: float) -> Array:
-    """Shrunk mean error of the user on the day."""
-    assert wanted.times is not None
-    found = []
-    for user, day in zip(wanted.users, np.floor(wanted.times / 86_400), strict=True):
-        mine = (users == user) & (days == day)
-        found.append(errors[mine].sum() / (mine.sum() + ridge))
-    return np.array(found)

@@ -1,0 +1,105 @@
+"""What a claim on blends compares: weights of stacks on held-out ratings, days, and metrics of rankings, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from droptics.arrays import Array
+from droptics.datasets import Ratings
+from droptics.evidence.claims import Comparison, compare
+from droptics.papers.droptics_own.recommenders.ranker_checks import _rated
+from droptics.recommenders import AutoencoderCompletion, StackedCompletion, ranking
+
+
+def blends(scale: float) -> list[Comparison]:
+    """Weights of a stack from held-out ratings, what a day adds, and every metric of a ranking, by hand."""
+    rows, columns, values = _rated(9, 16, 7)
+    times = 86_400.0 * (np.arange(len(rows)) % 3) + 1000.0 * (np.arange(len(rows)) % 7)
+    given = Ratings(rows, columns, values, times)
+    members = [
+        AutoencoderCompletion("user", 0.7, 0.3, dtype="float64"),
+        AutoencoderCompletion("item", 1.5, 0.2, dtype="float64"),
+    ]
+    found: list[Comparison] = []
+    for days in (False, True):
+        model = StackedCompletion(members, days=days, holdout=0.3, seed=2).fit(given)
+        kept, held = given.split(0.3, 2)
+        fits = [type(one)(one.side, one.ridge, one.implicit, dtype="float64").fit(kept) for one in members]
+        parts = [fit.predict(held.users, held.items, "ignore") - kept.values.mean() for fit in fits]
+        target = held.values - kept.values.mean()
+        if days:
+            assert kept.times is not None
+            errors, own = kept.values - fits[0].predict(kept.users, kept.items), np.floor(kept.times / 86_400)
+            each = {ridge: _day(kept.users, own, errors, held, ridge) for ridge in (4.0, 8.0, 16.0, 32.0)}
+            apart = {ridge: _misfit([*parts, day], target) for ridge, day in each.items()}
+            best = min(apart, key=lambda ridge: apart[ridge])
+            found.append(compare(model.day_ridge_, "==", scale * best, "the ridge of days"))
+            found.append(compare(model.holdout_rmse_[0], "==", scale * apart[best], "its error", precision=1e-7))
+            alone = math.sqrt(float(np.square(each[best] - target).mean()))
+            found.append(compare(model.holdout_rmse_[-1], "==", scale * alone, "error of the days alone"))
+            parts.append(each[model.day_ridge_])
+        weights = np.linalg.lstsq(np.column_stack(parts), scale * target, rcond=None)[0]
+        found.append(compare(model.weights_, "==", weights, f"weights, days {days}", precision=1e-6))
+        whole = [type(one)(one.side, one.ridge, one.implicit, dtype="float64").fit(given) for one in members]
+        mean = values.mean()
+        wanted = mean + sum(
+            w * (fit.predict(rows, columns) - mean) for w, fit in zip(model.weights_, whole, strict=False)
+        )
+        if days:
+            errors = values - whole[0].predict(rows, columns)
+            wanted = wanted + model.weights_[-1] * _day(rows, np.floor(times / 86_400), errors, given, model.day_ridge_)
+        told = model.predict(rows, columns, times=times if days else None)
+        found.append(compare(told, "==", wanted, f"the blend, days {days}", precision=1e-6))
+    return [*found, *_metrics(scale)]
+
+
+def _metrics(scale: float) -> list[Comparison]:
+    """Every metric of three lists, for scores of other precisions, too."""
+    found: list[Comparison] = []
+    scores = np.array([[5.0, 4, 3, 2, 1, 0], [0, 1, 2, 3, 4, 5], [1, 1, 1, 0, 0, 0]])
+    seen = np.array([[1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]])
+    relevant = np.array([[0, 0, 1, 0, 1, 0], [1, 0, 0, 1, 0, 0], [0, 0, 1, 1, 1, 1]])
+    judged = ranking(scores, seen, relevant, at=[1, 3])
+    lists = [[1, 2, 3, 4, 5], [4, 3, 2, 1, 0], [0, 1, 2, 3, 4, 5]]
+    names: dict[str, list[float]] = {}
+    for row, order in zip(relevant, lists, strict=True):
+        hits = [bool(row[item]) for item in order]
+        names.setdefault("mrr", []).append(scale / (hits.index(True) + 1))
+        for k in (1, 3):
+            best = min(k, int(row.sum()))
+            top = [place for place in range(k) if hits[place]]
+            gain = sum(1 / math.log2(place + 2) for place in top)
+            names.setdefault(f"ndcg@{k}", []).append(gain / sum(1 / math.log2(place + 2) for place in range(best)))
+            names.setdefault(f"recall@{k}", []).append(len(top) / best)
+            precise = sum((i + 1) / (place + 1) for i, place in enumerate(top)) / best
+            names.setdefault(f"precision@{k}", []).append(precise)
+            names.setdefault(f"hit@{k}", []).append(float(len(top) > 0))
+    for name, wanted_values in names.items():
+        found.append(compare(judged.users[name], "==", wanted_values, name))
+    for kind in (np.uint8, np.float32):
+        again = ranking(scores.astype(kind), seen, relevant, at=[1, 3]).users
+        found += [compare(again[name], "==", judged.users[name], f"{name} of {kind.__name__}") for name in names]
+    error = np.std(names["ndcg@3"], ddof=1) / 3**0.5
+    found.append(compare(judged.ndcg[3].error, "==", error, "its standard error"))
+    found.append(compare(judged.recall[1].value, "==", np.mean(names["recall@1"]), "mean recall"))
+    found.append(compare(judged.coverage[1], "==", 3 / 6, "share of items shown"))
+    return found
+
+
+def _misfit(parts: list[Array], target: Array) -> float:
+    """Root mean square error of the least squares fit of parts to a target."""
+    design = np.column_stack(parts)
+    left = design @ np.linalg.lstsq(design, target, rcond=None)[0] - target
+    return math.sqrt(float(np.square(left).mean()))
+
+
+def _day(users: Array, days: Array, errors: Array, wanted: Ratings, ridge: float) -> Array:
+    """Shrunk mean error of the user on the day."""
+    assert wanted.times is not None
+    found = []
+    for user, day in zip(wanted.users, np.floor(wanted.times / 86_400), strict=True):
+        mine = (users == user) & (days == day)
+        found.append(errors[mine].sum() / (mine.sum() + ridge))
+    return np.array(found)
