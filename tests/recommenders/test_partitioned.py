@@ -107,6 +107,26 @@ def test_pairs_that_repeat_are_averaged(client, ratings, tmp_path, unit):
     same(there, here)
 
 
+def test_users_of_a_file_of_numbers_stand_among_those_of_a_file_of_names(client, ratings, tmp_path):
+    """Numbers are sorted by their text then: "10" comes before "9" where both rated as much."""
+    folder, parts = tmp_path / "ratings", []
+    folder.mkdir()
+    for part, named in enumerate((False, True)):
+        mine = ratings.take(np.flatnonzero((ratings.users % 5 == 0) == named))
+        users = np.char.add("u", mine.users.astype(str)) if named else mine.users
+        values = mine.values + 3.0 * named  # files differ in their means
+        pq.write_table(pa.table({"user": users, "item": mine.items, "rating": values}), folder / f"{part}.parquet")
+        parts.append((users.astype(str), mine.items, values))
+    here = DropoutCompletion(4, 0.5, **OPTIONS).fit(tuple(map(np.concatenate, zip(*parts, strict=True))))
+    there = DropoutCompletion(4, 0.5, engine=client, **OPTIONS).fit(folder)
+    same(there, here)
+    kinds = {"threshold": 3.0, "feedback": "graded", "dtype": "float64"}
+    mine, others = (DropoutAutoencoder(0.3, 2.0, engine=engine, **kinds).fit(folder) for engine in (None, client))
+    order = [np.argsort(one.item_ids_) for one in (mine, others)]
+    weights = [one.weights()[np.ix_(at, at)] for one, at in zip((mine, others), order, strict=True)]
+    np.testing.assert_allclose(*weights, **TOLERANCE)
+
+
 def test_files_that_do_not_fit_are_refused(client, ratings, tmp_path):
     folder = write(tmp_path / "ratings", ratings)
     (folder / "more").mkdir()

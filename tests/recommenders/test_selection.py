@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from droptics.datasets import planted_ratings
-from droptics.recommenders import DropoutCompletionCV, UnknownIds
+from droptics.recommenders import DropoutCompletion, DropoutCompletionCV, UnknownIds
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +44,28 @@ def test_unknown_ids_are_told_refused_or_ignored_as_asked(fitted):
     np.testing.assert_allclose(model.evaluate(pairs, unknown="ignore").rmse, wanted, rtol=1e-12)
     known = tuple(part[:1] for part in pairs)
     np.testing.assert_allclose(-model.score(known), abs(guesses[0] - 3.0), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("share", "seed"), [(0.1, 0), (0.45, 0), (0.2, 7)])
+def test_points_are_errors_on_the_share_that_was_held_out(share, seed):
+    """Each point of a width by a fit of its own to the ratings that are left, which begins where the last one ended."""
+    ratings = planted_ratings((40, 25, 400), rank=2, noise=0.5, seed=1)
+    options = {"sweeps": 4, "dtype": "float64", "tolerance": 0.0}
+    model = DropoutCompletionCV(
+        (1, 3), (0.1, 0.6), holdout=share, seed=seed, estimator=DropoutCompletion(**options), refit=False
+    ).fit(ratings)
+    kept, held = ratings.split(share, seed)
+    assert len(held) == round(share * len(ratings))
+    found = []
+    for width in (1, 3):
+        fit = DropoutCompletion(width, warm_start=True, **options)
+        for drop in (0.6, 0.1):
+            fit.set_params(drop=drop).fit(kept)
+            guesses = [fit.predict(part.users, part.items, "ignore") for part in (held, kept)]
+            errors = [
+                np.sqrt(np.mean((guess - part.values) ** 2)) for guess, part in zip(guesses, (held, kept), strict=True)
+            ]
+            found.append((width, drop, drop / (1 - drop) / width, errors[1], errors[0], 4))
+    told = [(p.width, p.drop, p.strength, p.train_rmse, p.holdout_rmse, p.sweeps) for p in model.points_]
+    # the same sums of ratings in another order, over the four sweeps of two fits, each a contraction
+    np.testing.assert_allclose(told, found, rtol=1e-9)

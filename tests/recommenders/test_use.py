@@ -485,6 +485,27 @@ def test_diagnosis_against_dense_formulas(planted, smoothing):
         diagnose(model, confidence=1.0)
 
 
+@pytest.mark.parametrize("penalty", ["expected", "empirical", 0.3])
+@pytest.mark.parametrize("biases", [True, False])
+def test_a_diagnosis_counts_all_of_the_dropout(planted, penalty, biases):
+    """Masks drop factors at one rate, whatever share of the penalty follows the product of the shares of ratings."""
+    model = DropoutCompletion(3, 0.6, penalty, biases=biases, sweeps=2, dtype="float64", smoothing=0.25).fit(planted)
+    found, lam, entries = diagnose(model), 0.6 / 0.4, model.entries()
+    p, q = (
+        0.75 * np.bincount(side.numpy(), minlength=size) / len(entries) + 0.25 / size
+        for side, size in zip((entries.rows, entries.columns), entries.shape, strict=True)
+    )
+    left, right = model.user_factors_, model.item_factors_
+    paid = [lam * (p @ left[:, k] ** 2) * (q @ right[:, k] ** 2) for k in range(3)]
+    norm = np.linalg.svd(np.sqrt(p)[:, None] * (left @ right.T) * np.sqrt(q), compute_uv=False).sum()
+    # a few hundred products and sums of positive numbers, and a decomposition of matrices that are well conditioned
+    assert found.penalty == pytest.approx(sum(paid), rel=1e-11)
+    assert found.induced == pytest.approx(lam * norm**2 / 3, rel=1e-11)
+    assert found.imbalance == pytest.approx(sum(paid) / (lam * norm**2 / 3) - 1, abs=1e-10)
+    roots = np.sqrt(paid)
+    assert found.coadaptation == pytest.approx(roots.sum() / np.sqrt(3 * (roots**2).sum()), rel=1e-11)
+
+
 def test_a_cluster_without_dask_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(ValueError, match=r"droptics\[dask\]"):
