@@ -19,8 +19,11 @@ from droptics.recommenders import (
     DropoutAutoencoder,
     DropoutCompletion,
     DropoutCompletionCV,
+    ImplicitDropoutCompletion,
+    LocalAutoencoder,
     Ranking,
     Recommendations,
+    StackedRanker,
     hold_out_users,
 )
 
@@ -29,7 +32,7 @@ LENGTHS, METRICS = (1, 3, 5), ("recall", "ndcg", "precision", "hit")
 
 def asked_rankers(scale: float) -> list[Comparison]:
     """Recommendations, evaluations, and a width and rate chosen on held-out ratings, by hand."""
-    return by_parts((_recommended, _evaluated, _completed, _chosen), scale)
+    return by_parts((_recommended, _strangers, _evaluated, _completed, _chosen), scale)
 
 
 def _top(scores: Array, allowed: Array, count: int) -> Array:
@@ -78,6 +81,35 @@ def _recommended(scale: float) -> list[Comparison]:
     top = _top(fresh @ model.weights(), np.flatnonzero(fresh == 0), 3)
     told = model.recommend_new((np.array([90, 90]), ids[seen], np.ones(2)), 3)[90]
     return found + _listed(told, ids[top], (fresh @ model.weights())[top], scale, "a new user")
+
+
+def _strangers(scale: float) -> list[Comparison]:
+    """Lists of every ranker for a user whom it does not know: the most popular items, beside the first of them."""
+    found: list[Comparison] = []
+    table, (users, items, ones) = interactions(4, 15, 8, 0.3)
+    pair = [LocalAutoencoder(3, 0.3, 0.8), ImplicitDropoutCompletion(2, 0.4, sweeps=2)]
+    for model in (
+        DropoutAutoencoder(0.3, 0.8, "free"),
+        DropoutAutoencoder(0.3, 0.8, rank=4),
+        *pair,
+        StackedRanker(pair),
+    ):
+        model.fit((users, items, ones))
+        counts = table.sum(0)[model.item_ids_]
+        top = _top(counts, np.arange(8), 5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            told = model.recommend("nobody", 5)
+        name = type(model).__name__
+        found += _listed(told, model.item_ids_[top], counts[top] / counts.max(), scale, f"a stranger, {name}")
+        both = (np.array(["x", "y"]), items[:2], np.ones(2)), (np.array(["x", "y"]), items[2:4], np.ones(2))
+        judged = model.evaluate_popularity(*both, at=(8,), unknown="ignore").users["mrr"]
+        wanted = []
+        for seen, hidden in zip(items[:2], items[2:4], strict=True):
+            ids = [one for one in model.item_ids_[_top(counts, np.arange(8), 8)] if one != seen]
+            wanted.append(1 / (1 + ids.index(hidden)))
+        found.append(compare(judged, "==", scale * np.array(wanted), f"ranks by popularity, {name}"))
+    return found
 
 
 def _judged(

@@ -56,15 +56,17 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(penalty_checks.frequency_ridge, 1.05),
         objects=("recommenders.ImplicitDropoutCompletion",),
         note=PROVED
-        + " Minimizers equalize the d products (sum_u a_u w_uk^2)(sum_i b_i h_ik^2); rescaled so that both factors of "
-        "each are q, the row systems of the two penalties agree at lam = rho q / N, and d q is the norm.",
+        + " a and b are the sums of the weights [observed] + alpha of users and items, N their total, rho = drop / "
+        "(1 - drop). Minimizers equalize the d products (sum_u a_u w_uk^2)(sum_i b_i h_ik^2); rescaled so that both "
+        "factors of each are q, the row systems of the two penalties agree at lam = rho q / N, and d q is the norm.",
     ),
     Claim(
         "droptics-completion",
         "droptics, thesis-prop3 and thesis-prop4 as solved",
         "Without biases and smoothing, alternating least squares ends where every row and column solves (G + lam "
         "diag G) u = V^T y (empirical) or (G + lam n_i diag s) u = V^T y (expected): lam = (1-theta)/theta, V and y "
-        "those of its n_i ratings less the mean, s the mean of v^2 over all; dropout SGD multiplies by 0 or 1/theta.",
+        "those of its n_i ratings less the mean, s the mean of v^2 over all ratings; dropout SGD multiplies by "
+        "0 or 1/theta.",
         check=lambda: [*runs.completion_systems(lambda drop: drop / (1 - drop)), *runs.completion_masks(1.0)],
         control=lambda: [*runs.completion_systems(lambda drop: drop), *runs.completion_masks(0.5)],
         objects=("recommenders.DropoutCompletion",),
@@ -137,7 +139,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "named-ids",
-        "Ids of every kind are those of their text, every source holds the same ratings, chosen rates are the best.",
+        "Ids of every kind are those of their text; every source holds the same ratings; the rate by default follows "
+        "its rule; along a path every fit begins where the last one ended, the chosen width and rate have the least "
+        "error on held-out ratings, and answers are those of a fit to all at these.",
         pair(rating_checks.named_ids),
         ("recommenders.DropoutCompletionCV", "recommenders.default_drop"),
         WRITTEN,
@@ -155,7 +159,7 @@ CLAIMS: tuple[Claim, ...] = (
         "autoencoders",
         "Weights of linear autoencoders under dropout solve their normal equations, column by column, by all "
         "eigenvectors and in two parts, too, for marks and for grades; parts of a score are its terms, the largest "
-        "first; a user, and one of her items, left out are as after a refit with these regularizers.",
+        "first; a user, and one of her items, left out are as after a refit with the same regularizers.",
         (partial(ranker_checks.autoencoders, 1.0), partial(ranker_checks.autoencoders, 1.05)),
         ("recommenders.DropoutAutoencoder",),
         "By systems solved one by one.",
@@ -163,8 +167,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "neighbors",
         "A bounded diagonal, weights on the items of largest products with an item, and sums of rankers are those of "
-        "systems solved item by item; the chosen rate and ridge have the largest gain of a grid and of"
-        " neighbors at half its step.",
+        "systems solved item by item; the chosen rate and ridge have the largest gain of a grid and of "
+        "neighbors at half its step.",
         (partial(ranker_checks.neighbors, 1.0), partial(ranker_checks.neighbors, 1.05)),
         ("recommenders.DropoutAutoencoder", "recommenders.LocalAutoencoder", "recommenders.StackedRanker"),
         "By systems solved one by one.",
@@ -194,13 +198,17 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "asked-rankers",
-        "Recommendations and evaluations of recommenders follow from their scores, by the definition of every metric; "
+        "Recommendations and evaluations of recommenders follow from their scores, by the definition of every metric, "
+        "and those to strangers from the numbers of users who know an item; "
         "the chosen width and rate are those of the least error on held-out ratings.",
         (partial(asked_checks.asked_rankers, 1.0), partial(asked_checks.asked_rankers, 1.05)),
         (
             "recommenders.DropoutAutoencoder",
             "recommenders.DropoutCompletion",
             "recommenders.DropoutCompletionCV",
+            "recommenders.ImplicitDropoutCompletion",
+            "recommenders.LocalAutoencoder",
+            "recommenders.StackedRanker",
             "recommenders.hold_out_users",
         ),
         "Written out.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def _fitted(kind: tuple[Any, float, float, float | None, float], **options: Any)
     lam = DROP / (1 - DROP)
     strengths = Strengths(2, lam * (1 - share), lam * share, bias=ridge, smoothing=smoothing)
     options = {"sweeps": 3, "seed": 3, "dtype": "float64", "tolerance": 0.0, **options}
-    own = {"biases": ridge is not None, "bias_ridge": ridge or 0.0, "smoothing": smoothing}
+    own: dict[str, Any] = {"biases": ridge is not None, "bias_ridge": ridge or 0.0, "smoothing": smoothing}
     return DropoutCompletion(2, DROP, penalty, **own, **options), strengths
 
 
@@ -78,7 +79,7 @@ def _stated(model: Any, pairs: Pairs, strengths: Strengths, label: str, scale: f
     plain = total = 0.0
     for i, j, y in rated:
         biases = 0.0 if strengths.bias is None else users[i, 2] + items[j, 2]
-        plain += (y - biases - users[i, :2] @ items[j, :2]) ** 2
+        plain += float(y - biases - users[i, :2] @ items[j, :2]) ** 2
         total += strengths.empirical * float(((users[i, :2] * items[j, :2]) ** 2).sum())
     shares = []
     for side, at in ((users, 0), (items, 1)):
@@ -95,6 +96,17 @@ def _stated(model: Any, pairs: Pairs, strengths: Strengths, label: str, scale: f
     ]
 
 
+@dataclass
+class _Grown:
+    """A model that ratings are added to, all ratings that it was given, and how many of each row its fits counted."""
+
+    model: Any
+    strengths: Strengths
+    known: Pairs
+    users: Array
+    items: Array
+
+
 def _later(scale: float) -> list[Comparison]:
     """Rows of the users whom later ratings touch, by all that is known of them, then new items, by these ratings."""
     found: list[Comparison] = []
@@ -106,60 +118,56 @@ def _later(scale: float) -> list[Comparison]:
         known: Pairs = {(int(u), int(i)): float(v) for u, i, v in zip(rows, columns, unit * values, strict=True)}
         found += _stated(model, known, strengths, label, scale)
         counts = [np.bincount(part)[ids] for part, ids in ((rows, model.user_ids_), (columns, model.item_ids_))]
+        grown = _Grown(model, strengths, known, *counts)
         # a known pair, new users, one of them rated an item twice, new items; then known users once more
         first = [(0, 0, -4.5), (0, 77, 4.0), (50, 1, 2.0), (50, 3, 5.0), (50, 3, 4.0), (50, 77, 9.5), (51, 2, 3.0),
                  (51, 78, 1.0)]  # fmt: skip
         second = [(50, 77, 2.5), (50, 5, 3.5), (2, 78, 4.5)]
         for turn, ratings in (("first", first), ("second", second)):
-            found += _added(model, strengths, known, counts, ratings, unit, f"{turn}, {label}", scale)
+            found += _added(grown, [(u, i, unit * v) for u, i, v in ratings], f"{turn}, {label}", scale)
     return found
 
 
-def _added(
-    model: Any, strengths: Strengths, known: Pairs, counts: list[Array], ratings: list[tuple[int, int, float]],
-    unit: float, label: str, scale: float,
-) -> list[Comparison]:  # fmt: skip
-    """One lot of later ratings: what the model says then, beside the systems of the rows; `known` and `counts` grow."""
-    before, old, before_range = _sides(model, strengths), len(model.item_ids_), model.range_
+def _added(grown: _Grown, ratings: list[tuple[int, int, float]], label: str, scale: float) -> list[Comparison]:
+    """One lot of later ratings: what the model says then, beside the systems of the rows."""
+    model, strengths = grown.model, grown.strengths
+    before, old, limits = _sides(model, strengths), len(model.item_ids_), model.range_
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        model.partial_fit(
-            tuple(np.array(part) for part in zip(*[(u, i, unit * v) for u, i, v in ratings], strict=True))
-        )
+        model.partial_fit(tuple(np.array(part) for part in zip(*ratings, strict=True)))
     fresh: dict[tuple[int, int], list[float]] = {}
     for user, item, value in ratings:
-        fresh.setdefault((user, item), []).append(unit * value)
+        fresh.setdefault((user, item), []).append(value)
     averaged = {pair: sum(each) / len(each) for pair, each in fresh.items()}
     told = any(one.category is DuplicateRatings for one in heard)
     found = [same(told, len(averaged) < len(ratings), f"repeated pairs are said, {label}")]
-    known.update(averaged)
-    limits = min([before_range[0], *averaged.values()]), max([before_range[1], *averaged.values()])
-    found.append(compare(model.range_, "==", scale * np.array(limits), f"range, {label}"))
+    grown.known.update(averaged)
+    given = [value for _, _, value in ratings]
+    wanted_range = scale * np.array([min(limits[0], *given), max(limits[1], *given)])
+    found.append(compare(model.range_, "==", wanted_range, f"range, {label}"))
     users, items = _sides(model, strengths)
     touched = sorted({user for user, _, _ in _numbered(model, averaged)})
-    mine = [one for one in _numbered(model, known) if one[0] in touched]
-    counts[0] = np.pad(counts[0], (0, len(users) - len(counts[0])))
-    solved, _, _ = solved_rows(
-        _lists([one for one in mine if one[1] < old], len(users)), before[1], counts[1], strengths
-    )
+    mine = [one for one in _numbered(model, grown.known) if one[0] in touched]
+    # the items count as many ratings as before, their factors and biases stay
+    rows = _lists([one for one in mine if one[1] < old], len(users))
+    solved, _, _ = solved_rows(rows, before[1], grown.items, strengths)
     wanted = np.pad(before[0], ((0, len(users) - len(before[0])), (0, 0)))
     wanted[touched] = solved[touched]
     found.append(compare(users, "==", scale * wanted, f"users, {label}", precision=1e-7))
     found.append(compare(items[:old], "==", scale * before[1], f"items that were known, {label}"))
+    grown.users = np.pad(grown.users, (0, len(users) - len(grown.users)))
     for user in touched:
-        counts[0][user] = sum(one[0] == user for one in mine)
+        grown.users[user] = sum(one[0] == user for one in mine)
     if len(items) > old:
         raters = [(item, user, value) for user, item, value in _numbered(model, averaged)]
-        solved, _, _ = solved_rows(_lists(raters, len(items)), wanted, counts[0], strengths)
+        solved, _, _ = solved_rows(_lists(raters, len(items)), wanted, grown.users, strengths)
         found.append(compare(items[old:], "==", scale * solved[old:], f"new items, {label}", precision=1e-7))
         more = [sum(one[0] == item for one in raters) for item in range(old, len(items))]
-        counts[1] = np.concatenate([counts[1], more])
+        grown.items = np.concatenate([grown.items, more])
     entries = model.entries()
     listed = sorted(zip(entries.rows.tolist(), entries.columns.tolist(), entries.values.tolist(), strict=True))
-    found.append(
-        compare(np.array(listed), "==", scale * np.array(sorted(_numbered(model, known))), f"ratings, {label}")
-    )
-    return found
+    stored = np.array(sorted(_numbered(model, grown.known)))
+    return [*found, compare(np.array(listed), "==", scale * stored, f"ratings, {label}")]
 
 
 def _begun(scale: float) -> list[Comparison]:

@@ -339,9 +339,8 @@ def _all_cells(scale: float) -> list[Comparison]:
     alpha, rho = 0.3, 0.4 / 0.6
     for penalty, feedback in itertools.product(("expected", "empirical"), ("implicit", "graded")):
         grades = np.ones(len(rows)) if feedback == "implicit" else 0.5 + (rows + 2 * columns) % 4
-        cells = ImplicitDropoutCompletion(
-            2, 0.4, alpha, penalty, feedback=feedback, cg_steps=None, sweeps=30, dtype="float64"
-        )  # type: ignore[arg-type]
+        kind: dict[str, Any] = {"penalty": penalty, "feedback": feedback, "sweeps": 30, "dtype": "float64"}
+        cells = ImplicitDropoutCompletion(2, 0.4, alpha, cg_steps=None, **kind)
         cells.fit((rows, columns, grades))
         users, items = np.argsort(cells.user_ids_), np.argsort(cells.item_ids_)
         U, V = cells.user_factors_[users], cells.item_factors_[items]
