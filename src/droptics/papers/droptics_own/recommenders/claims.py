@@ -99,19 +99,23 @@ CLAIMS: tuple[Claim, ...] = (
         "continued-completions",
         "Ratings that come later are solved for row by row, the users whom they touch by all that is known of them and "
         "the items that were known, then new items by these ratings alone, and change nothing else; a warm start "
-        "begins from the last factors of known ids; a sweep says the error and the mean objective of its factors.",
+        "begins from the last factors of known ids; a sweep says the error and the mean objective of its factors, with "
+        "ridges, too, in any unit of the ratings.",
         pair(continued_checks.continued, 1.05),
-        ("recommenders.DropoutCompletion",),
+        ("recommenders.DropoutCompletion", "recommenders.RidgeCompletion"),
         "By systems solved one by one.",
     ),
     room_claim(
         "saved-models",
-        "Completions that were saved and loaded predict, recommend and go on as before, from checkpoints too.",
+        "Completions that were saved and loaded predict, recommend and go on as before, from checkpoints too; files of "
+        "other classes, of other arrays and of none are refused by all models, rankers included.",
         pair(rating_checks.saved_models),
         (
             "recommenders.DropoutCompletion",
             "recommenders.RidgeCompletion",
             "recommenders.AutoencoderCompletion",
+            "recommenders.DropoutAutoencoder",
+            "recommenders.ImplicitDropoutCompletion",
         ),
         "Beside the model that was saved.",
     ),

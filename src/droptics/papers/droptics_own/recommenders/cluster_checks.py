@@ -143,19 +143,21 @@ def _chosen(scale: float, folder: Path) -> list[Comparison]:
 
 
 def _several(scale: float, folder: Path) -> list[Comparison]:
-    """Two files, the first of ratings far off the mean, with numbers for ids of users; in the other they are text."""
+    """Three files, the first of ratings far off the mean, with numbers for ids of users; elsewhere they are text."""
     found: list[Comparison] = []
     rows, columns, values = _rated(3, 12, 6)
     values = values + np.where(rows < 7, 4.0, 0.0)
     names = np.array([str(row + 5) if row < 7 else f"u{row}" for row in rows])  # "10" stands before "9" as text
-    files = [_written(folder / f"{part}.csv", *(one[mine] for one in (names, columns, values)))
-             for part, mine in enumerate((rows < 7, rows >= 7))]  # fmt: skip
+    parts = np.where(rows < 7, 0, 1 + rows % 2)
+    files = [
+        _written(folder / f"{part}.csv", *(one[parts == part] for one in (names, columns, values))) for part in range(3)
+    ]
     options: dict[str, Any] = {"sweeps": 3, "dtype": "float64", "seed": 4, "tolerance": 0.0}
     with mock.patch.object(partitioned, "files", return_value=files):  # as if they were found in a folder
         for penalty, steps in (("expected", None), (0.4, 3)):
             here = DropoutCompletion(2, 0.4, penalty, cg_steps=steps, **options).fit((names, columns, values))
             there = DropoutCompletion(2, 0.4, penalty, cg_steps=steps, engine=Serial(), **options).fit(folder)
-            label = f"two files, {penalty}"
+            label = f"three files, {penalty}"
             alike = (there.user_ids_.tolist(), there.item_ids_.tolist())
             found.append(same(alike, (here.user_ids_.tolist(), here.item_ids_.tolist()), f"ids, {label}"))
             for name in ("user_factors_", "item_factors_", "user_biases_", "item_biases_", "mean_", "range_"):
@@ -163,11 +165,11 @@ def _several(scale: float, folder: Path) -> list[Comparison]:
                 found.append(compare(told, "==", scale * own, f"{name}, {label}", precision=1e-6))
         mine = DropoutAutoencoder(0.3, 0.8, dtype="float64").fit((names, columns, values))
         other = DropoutAutoencoder(0.3, 0.8, dtype="float64", engine=Serial()).fit(folder)
-        found.append(compare(_weights(other, mine.item_ids_), "==", scale * mine.weights(), "weights, two files"))
+        found.append(compare(_weights(other, mine.item_ids_), "==", scale * mine.weights(), "weights, three files"))
         points = [DropoutAutoencoder(dtype="float64", ridge=0.5, engine=engine) for engine in (Serial(), None)]
         fits = points[0].fit(folder), points[1].fit((names, columns, values))
         told_points, own_points = ([one.left_out.squared.value for one in fit.points_] for fit in fits)
-        found.append(compare(told_points, "==", scale * np.array(own_points), "left-out errors, two files", 1e-7))
+        found.append(compare(told_points, "==", scale * np.array(own_points), "left-out errors, three files", 1e-7))
     _written(files[1], names, columns, values)
     with mock.patch.object(partitioned, "files", return_value=files):
         words = "a user occurs in more than one file"

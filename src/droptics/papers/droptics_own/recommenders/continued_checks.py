@@ -15,7 +15,7 @@ from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.recommenders.ranker_checks import _rated
 from droptics.papers.droptics_own.recommenders.swept_checks import solved_rows
 from droptics.papers.droptics_own.telling import same
-from droptics.recommenders import DropoutCompletion
+from droptics.recommenders import DropoutCompletion, RidgeCompletion
 from droptics.recommenders.alternation import Strengths
 from droptics.recommenders.ratings import DuplicateRatings
 
@@ -30,8 +30,8 @@ DROP = 0.35
 
 
 def continued(scale: float) -> list[Comparison]:
-    """Ratings that come later, warm starts on other ratings, and objectives, in every kind of penalty."""
-    return by_parts((_later, _begun), scale)
+    """Ratings that come later, warm starts on other ratings, and objectives, in every kind of penalty and unit."""
+    return by_parts((_later, _begun, _ridged), scale)
 
 
 def _fitted(kind: tuple[Any, float, float, float | None, float], **options: Any) -> tuple[Any, Strengths]:
@@ -84,6 +84,7 @@ def _stated(model: Any, pairs: Pairs, strengths: Strengths, label: str, scale: f
     shares = []
     for side, at in ((users, 0), (items, 1)):
         counts = np.bincount([one[at] for one in rated], minlength=len(side))
+        total += float(((strengths.weighted * counts + strengths.ridge) @ side[:, :2] ** 2).sum())
         shares.append((1 - strengths.smoothing) * counts / n + strengths.smoothing / len(side))
     total += strengths.expected * n * float((shares[0] @ users[:, :2] ** 2) @ (shares[1] @ items[:, :2] ** 2))
     if strengths.bias is not None:
@@ -197,4 +198,24 @@ def _begun(scale: float) -> list[Comparison]:
                      for one in (parts, whole))  # fmt: skip
         for name, mine, other in zip(("users", "items"), told, own, strict=True):
             found.append(compare(mine, "==", scale * other, f"{name} after 2 and 3 sweeps, {label}", precision=1e-9))
+    return found
+
+
+def _ridged(scale: float) -> list[Comparison]:
+    """Completions by ridges, whose strength is in the unit of the factors: items at the end, and what a sweep says."""
+    found: list[Comparison] = []
+    rows, columns, values = _rated(4, 9, 6)
+    for weighted, unit in ((True, 1.0), (True, 4096.0), (False, 1.0), (False, 4096.0)):
+        options: dict[str, Any] = {"sweeps": 3, "cg_steps": None, "dtype": "float64", "tolerance": 0.0}
+        model: Any = RidgeCompletion(2, 0.3 * unit, weighted, bias_ridge=0.7, **options)
+        model.fit((rows, columns, unit * values))
+        parts = {"weighted": 0.3 * unit} if weighted else {"ridge": 0.3 * unit}
+        strengths, label = Strengths(2, bias=0.7, **parts), f"counts {weighted}, {unit:.0f}"
+        known: Pairs = {(int(u), int(i)): float(v) for u, i, v in zip(rows, columns, unit * values, strict=True)}
+        found += _stated(model, known, strengths, label, scale)
+        pairs, (users, items) = _numbered(model, known), _sides(model, strengths)
+        per_user = np.bincount([user for user, _, _ in pairs]).astype(float)
+        turned = [(item, user, value) for user, item, value in pairs]
+        wanted, _, _ = solved_rows(_lists(turned, len(items)), users, per_user, strengths)
+        found.append(compare(items, "==", scale * wanted, f"items by a ridge, {label}", precision=1e-7))
     return found

@@ -337,17 +337,18 @@ def _all_cells(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     table, (rows, columns, _) = interactions(3, 9, 6, 0.4)
     alpha, rho = 0.3, 0.4 / 0.6
-    for penalty, feedback in itertools.product(("expected", "empirical"), ("implicit", "graded")):
+    kinds = itertools.product(("expected", "empirical"), ("implicit", "graded"), (None, 4))
+    for penalty, feedback, steps in kinds:  # four steps of conjugate gradients solve for two factors as well
         grades = np.ones(len(rows)) if feedback == "implicit" else 0.5 + (rows + 2 * columns) % 4
-        kind: dict[str, Any] = {"penalty": penalty, "feedback": feedback, "sweeps": 30, "dtype": "float64"}
-        cells = ImplicitDropoutCompletion(2, 0.4, alpha, cg_steps=None, **kind)
+        kind: dict[str, Any] = {"penalty": penalty, "feedback": feedback, "sweeps": 1, "dtype": "float64"}
+        cells = ImplicitDropoutCompletion(2, 0.4, alpha, cg_steps=steps, **kind)
         cells.fit((rows, columns, grades))
         users, items = np.argsort(cells.user_ids_), np.argsort(cells.item_ids_)
         U, V = cells.user_factors_[users], cells.item_factors_[items]
         x = np.zeros((9, 6))
         x[rows, columns] = grades
         sides = (table + alpha).sum(1) @ U**2, (table + alpha).sum(0) @ V**2
-        label = f"{penalty}, {feedback}"
+        label = f"{penalty}, {feedback}, {steps}"
         told = cells.scores(x[:3][:, cells.item_ids_.astype(int)])[:, items]
         systems = [(row, V, sides[1], 6) for row in x[:3]] + [(column, U, sides[0], 9) for column in x.T]
         solved = []

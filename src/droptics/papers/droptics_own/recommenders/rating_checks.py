@@ -16,8 +16,10 @@ from droptics.arrays import Array
 from droptics.data import Entries
 from droptics.datasets import Ratings
 from droptics.evidence.claims import Comparison, compare
+from droptics.files.arrays import write_arrays
 from droptics.papers.droptics_own.recommenders.chosen_rate_checks import chosen_rates
 from droptics.papers.droptics_own.recommenders.ranker_checks import _rated, interactions, weights_of
+from droptics.papers.droptics_own.telling import refuses
 from droptics.papers.instances import normal
 from droptics.recommenders import (
     AutoencoderCompletion,
@@ -70,6 +72,10 @@ def saved_models(scale: float) -> list[Comparison]:
             found.append(compare(both[0], "==", scale * both[1], f"predictions, {number}"))
             found.append(compare(np.ptp(both[1][: len(users)]), ">", 0.1, f"which differ from pair to pair, {number}"))
             found.append(compare(again.range_, "==", scale * np.array(model.range_), f"range, {number}"))
+            if isinstance(model, DropoutCompletion):
+                told_rate = [again.drop_, *again.predict(*asked, unknown="ignore", return_std=True)[1]]
+                spread = model.predict(*asked, unknown="ignore", return_std=True)[1]
+                found.append(compare(told_rate, "==", scale * np.array([0.3, *spread]), f"deviations, {number}"))
             lists = [one.recommend(["u0", "u3"], 4) for one in (again, model)]
             for mine, theirs in zip(*lists, strict=True):
                 same = float((mine.items == theirs.items).all())
@@ -90,23 +96,53 @@ def saved_models(scale: float) -> list[Comparison]:
                 more = [type(model).load(path).partial_fit(later), model.partial_fit(later)]
                 both = [one.predict(*asked, unknown="ignore") for one in more]
                 found.append(compare(both[0], "==", both[1], f"the same ratings again, {number}", precision=1e-6))
-        kept = Path(folder) / "kept.safetensors"
-        options: dict[str, Any] = {
-            "width": 2,
-            "drop": 0.3,
-            "seed": 1,
-            "dtype": "float64",
-            "tolerance": 0.0,
-            "cg_steps": None,
-        }
-        whole = DropoutCompletion(**options, sweeps=5).fit((users, items, values))
-        DropoutCompletion(**options, sweeps=2, checkpoint=str(kept)).fit((users, items, values))
-        rest = DropoutCompletion(**options, sweeps=3, checkpoint=str(kept)).fit((users, items, values))
-        found.append(compare(rest.objective_, "==", scale * whole.objective_, "resumed after two sweeps"))
-        bare = Path(folder) / "bare.safetensors"
-        whole.save(bare, seen=False)
-        left = DropoutCompletion.load(bare).predict(users, items)
-        found.append(compare(left, "==", scale * whole.predict(users, items), "without its ratings"))
+        table = users, items, values
+        return [*found, *_resumed(Path(folder), table, scale), *_refused(Path(folder), table)]
+
+
+def _resumed(folder: Path, table: tuple[Array, Array, Array], scale: float) -> list[Comparison]:
+    """A fit that goes on from a checkpoint, and a model that was saved without its ratings."""
+    kept, bare = folder / "kept.safetensors", folder / "bare.safetensors"
+    options: dict[str, Any] = {"width": 2, "drop": 0.3, "seed": 1, "dtype": "float64", "tolerance": 0.0}
+    options["cg_steps"] = None
+    whole = DropoutCompletion(**options, sweeps=5).fit(table)
+    DropoutCompletion(**options, sweeps=2, checkpoint=str(kept)).fit(table)
+    rest = DropoutCompletion(**options, sweeps=3, checkpoint=str(kept)).fit(table)
+    whole.save(bare, seen=False)
+    left = DropoutCompletion.load(bare).predict(*table[:2])
+    return [
+        compare(rest.objective_, "==", scale * whole.objective_, "resumed after two sweeps"),
+        compare(left, "==", scale * whole.predict(*table[:2]), "without its ratings"),
+    ]
+
+
+def _refused(folder: Path, table: tuple[Array, Array, Array]) -> list[Comparison]:
+    """Files of other classes, of other arrays, of none, and no file at all."""
+    found: list[Comparison] = []
+    models: list[Any] = [
+        DropoutCompletion(1, 0.3, sweeps=1),
+        RidgeCompletion(1, sweeps=1),
+        AutoencoderCompletion("user", 1.0, 0.3),
+        DropoutAutoencoder(0.3, 0.8),
+        ImplicitDropoutCompletion(1, sweeps=1),
+    ]
+    paths = [folder / type(model).__name__ for model in models]
+    for model, path in zip(models, paths, strict=True):
+        model.fit(table).save(path)
+    write_arrays(folder / "plain", {"x": np.zeros(2)}, {"facts": "{}"})
+    write_arrays(folder / "odd", {"x": np.zeros(2)}, {"format": "droptics-completion-0", "facts": "{}"})
+    (folder / "text").write_text("nothing of the kind", encoding="utf-8")
+    for model in models:
+        kind = type(model)
+        for path in paths:
+            words = f"holds a {path.name}, load it with {path.name}.load"
+            if path.name != kind.__name__:
+                found.append(refuses(lambda k=kind, p=path: k.load(p), words, f"{path.name} by {kind.__name__}"))
+        for name in ("plain", "odd", "text"):
+            path, words = folder / name, "is not a saved completion"
+            found.append(refuses(lambda k=kind, p=path: k.load(p), words, f"{name} by {kind.__name__}"))
+        path = folder / "nowhere"
+        found.append(refuses(lambda k=kind, p=path: k.load(p), "no file", f"no file by {kind.__name__}"))
     return found
 
 
@@ -323,13 +359,16 @@ def bias_steps(scale: float) -> list[Comparison]:
     """Stochastic steps from the same draws by autograd: batches, masks, with and without biases; what epochs tell."""
     found: list[Comparison] = []
     rows, columns, values = _rated(9, 6, 5)
-    data = observations((rows, columns, values), np.float64)
-    known = torch.zeros(6, 5, dtype=torch.float64)
-    known[data.users(rows), data.items(columns)] = torch.from_numpy(values - data.mean)
-    i, j, _ = triples(data, torch.device("cpu"))  # the order that draws of the same seed are of
-    y, n = known[i, j], len(values)
-    found.append(compare([len(y), len(set(zip(i.tolist(), j.tolist(), strict=True)))], "==", n, "every rating once"))
-    for drop, batch, bias in ((0.0, n, 2.0), (0.4, 7, 2.0), (0.6, 1, 0.5), (0.4, 7, None)):
+    n = len(values)
+    # ratings of many thousands are fitted in another unit
+    for drop, batch, bias, unit in ((0.0, n, 2.0, 1.0), (0.4, 7, 2.0, 4096.0), (0.6, 1, 0.5, 1.0), (0.4, 7, None, 1.0)):
+        data = observations((rows, columns, unit * values), np.float64)
+        known = torch.zeros(6, 5, dtype=torch.float64)
+        known[data.users(rows), data.items(columns)] = torch.from_numpy((unit * values - data.mean) / data.scale)
+        i, j, _ = triples(data, torch.device("cpu"))  # the order that draws of the same seed are of
+        y = known[i, j]
+        once = [len(y), len(set(zip(i.tolist(), j.tolist(), strict=True)))]
+        found.append(compare(once, "==", n, "every rating once"))
         lam, size = drop / (1 - drop), 0.05
         factors = normal(5, 6, 4).numpy(), normal(6, 5, 4).numpy()
         how = Sgd(epochs=2, step_size=size, drop=drop, batch=batch, seed=4)
@@ -354,8 +393,9 @@ def bias_steps(scale: float) -> list[Comparison]:
                 pulled = ridge * (L[:, 3].square().sum() + R[:, 3].square().sum())
                 whole = error.square().mean() + lam * products.square().sum(1).mean() + pulled
             label = f"drop {drop}, batches of {batch}, ridge {bias}, epoch {epoch}"
-            found.append(compare(history[epoch].rmse, "==", error.square().mean().sqrt(), f"error, {label}"))
-            found.append(compare(history[epoch].objective, "==", whole, f"objective, {label}"))
+            root = data.scale * error.square().mean().sqrt()
+            found.append(compare(history[epoch].rmse, "==", root, f"error, {label}"))
+            found.append(compare(history[epoch].objective, "==", data.scale**2 * whole, f"objective, {label}"))
         for name, mine, own in zip(("users", "items"), told, (L, R), strict=True):
             found.append(compare(mine, "==", own.detach(), f"{name}, drop {drop}, batches of {batch}, ridge {bias}"))
     return found
