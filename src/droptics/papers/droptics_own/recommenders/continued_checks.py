@@ -15,7 +15,7 @@ from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.recommenders.ranker_checks import _rated
 from droptics.papers.droptics_own.recommenders.swept_checks import solved_rows
 from droptics.papers.droptics_own.telling import same
-from droptics.recommenders import DropoutCompletion, RidgeCompletion
+from droptics.recommenders import DropoutCompletion, RidgeCompletion, UnboundedPredictions
 from droptics.recommenders.alternation import Strengths
 from droptics.recommenders.ratings import DuplicateRatings
 
@@ -31,7 +31,7 @@ DROP = 0.35
 
 def continued(scale: float) -> list[Comparison]:
     """Ratings that come later, warm starts on other ratings, and objectives, in every kind of penalty and unit."""
-    return by_parts((_later, _begun, _ridged), scale)
+    return by_parts((_later, _begun, _ridged, _wild), scale)
 
 
 def _fitted(kind: tuple[Any, float, float, float | None, float], **options: Any) -> tuple[Any, Strengths]:
@@ -218,4 +218,25 @@ def _ridged(scale: float) -> list[Comparison]:
         turned = [(item, user, value) for user, item, value in pairs]
         wanted, _, _ = solved_rows(_lists(turned, len(items)), users, per_user, strengths)
         found.append(compare(items, "==", scale * wanted, f"items by a ridge, {label}", precision=1e-7))
+    return found
+
+
+def _wild(scale: float) -> list[Comparison]:
+    """What is said of predictions that lie, for one row or column, twice as far off as ratings may, or once for all."""
+    found: list[Comparison] = []
+    rows, columns, values = _rated(4, 9, 6)
+    rows, columns = np.append(rows, [20, 20]), np.append(columns, [0, 3])
+    for center, level in ((True, 0.0), (False, 0.0), (False, 40.0)):
+        given = np.append(values, [1.0, 5.5]) + level
+        for penalty, drop in (("expected", 0.4), ("empirical", 0.05), ("empirical", 0.4)):
+            options: dict[str, Any] = {"biases": False, "center": center, "sweeps": 60, "tolerance": 0.0, "seed": 2}
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always")
+                model = DropoutCompletion(3, drop, penalty, dtype="float64", **options).fit((rows, columns, given))
+            far = (model.user_factors_ @ model.item_factors_.T) ** 2
+            reach = max(np.ptp(given), abs(given - model.mean_).max())
+            worst = max(far.mean(0).max() ** 0.5 / 2, far.mean(1).max() ** 0.5 / 2, far.mean() ** 0.5) / reach
+            told = sum(one.category is UnboundedPredictions for one in heard)
+            label = f"{penalty}, drop {drop}, centered {center}, {level}"
+            found.append(compare(told, "==", scale * float(worst > 1), f"said of predictions, {label}"))
     return found

@@ -75,7 +75,25 @@ def autoencoders(scale: float) -> list[Comparison]:
         again.fit((*half[:2], 2 * half[2])).partial_fit(triples)  # known pairs take the new value
         order = np.argsort(again.item_ids_)[ids]
         found.append(compare(again.weights()[np.ix_(order, order)], "==", W, f"in two parts, {label}"))
+        found.append(_from_a_threshold(triples, diagonal, options, scale))
     return found
+
+
+def _from_a_threshold(
+    triples: tuple[Array, Array, Array], diagonal: Any, options: dict[str, Any], scale: float
+) -> Comparison:
+    """Weights from interactions of a grade at least, in two parts."""
+    rows, columns, _ = triples
+    grades = 0.5 + (rows + 3 * columns) % 4
+    model = DropoutAutoencoder(0.3, 0.8, diagonal, threshold=1.5, **options)
+    half = len(rows) // 2
+    model.fit((rows[:half], columns[:half], grades[:half])).partial_fit((rows[half:], columns[half:], grades[half:]))
+    table = np.zeros((rows.max() + 1, columns.max() + 1))
+    table[rows, columns] = np.where(grades < 1.5, 0.0, grades if options["feedback"] == "graded" else 1.0)
+    table = table[:, model.item_ids_]
+    gram = table.T @ table
+    wanted = weights_of(gram, scale * (0.3 / 0.7 * np.diagonal(gram) + 0.8), diagonal)
+    return compare(model.weights(), "==", wanted, f"from a threshold, {diagonal}, {options['feedback']}")
 
 
 def _left_out(model: Any, table: Array, gram: Array, gamma: Array, scale: float) -> list[Comparison]:
