@@ -18,6 +18,7 @@ from droptics.papers.droptics_own.telling import same
 from droptics.recommenders import DropoutCompletion, RidgeCompletion, UnboundedPredictions
 from droptics.recommenders.alternation import Strengths
 from droptics.recommenders.ratings import DuplicateRatings
+from droptics.recommenders.unbounded import say_unbounded
 
 Pairs = dict[tuple[int, int], float]
 # penalty, its share of the expected one, smoothing, ridge on the biases (None: no biases), unit of the ratings
@@ -205,19 +206,25 @@ def _ridged(scale: float) -> list[Comparison]:
     """Completions by ridges, whose strength is in the unit of the factors: items at the end, and what a sweep says."""
     found: list[Comparison] = []
     rows, columns, values = _rated(4, 9, 6)
+    values, told = values / 4, {}  # within about one of their mean: the unit of the fit is that of the ratings
     for weighted, unit in ((True, 1.0), (True, 4096.0), (False, 1.0), (False, 4096.0)):
         options: dict[str, Any] = {"sweeps": 3, "cg_steps": None, "dtype": "float64", "tolerance": 0.0}
-        model: Any = RidgeCompletion(2, 0.3 * unit, weighted, bias_ridge=0.7, **options)
+        model: Any = RidgeCompletion(2, 0.05 * unit, weighted, bias_ridge=0.7, **options)
         model.fit((rows, columns, unit * values))
-        parts = {"weighted": 0.3 * unit} if weighted else {"ridge": 0.3 * unit}
+        parts = {"weighted": 0.05 * unit} if weighted else {"ridge": 0.05 * unit}
         strengths, label = Strengths(2, bias=0.7, **parts), f"counts {weighted}, {unit:.0f}"
         known: Pairs = {(int(u), int(i)): float(v) for u, i, v in zip(rows, columns, unit * values, strict=True)}
         found += _stated(model, known, strengths, label, scale)
+        told[weighted, unit] = model.predict(rows, columns) / unit
         pairs, (users, items) = _numbered(model, known), _sides(model, strengths)
         per_user = np.bincount([user for user, _, _ in pairs]).astype(float)
         turned = [(item, user, value) for user, item, value in pairs]
         wanted, _, _ = solved_rows(_lists(turned, len(items)), users, per_user, strengths)
         found.append(compare(items, "==", scale * wanted, f"items by a ridge, {label}", precision=1e-7))
+    for weighted in (True, False):
+        plain, other = told[weighted, 1.0], scale * told[weighted, 4096.0]
+        found.append(compare(plain, "==", other, f"the same in another unit, counts {weighted}", precision=1e-7))
+        found.append(compare(np.ptp(plain), ">", 0.1, f"predictions that differ, counts {weighted}"))
     return found
 
 
@@ -239,4 +246,12 @@ def _wild(scale: float) -> list[Comparison]:
             told = sum(one.category is UnboundedPredictions for one in heard)
             label = f"{penalty}, drop {drop}, centered {center}, {level}"
             found.append(compare(told, "==", scale * float(worst > 1), f"said of predictions, {label}"))
+    lone, even = np.eye(9)[:, :1] + 0.01, np.ones((5, 1))
+    for name, users, limit in (("one row", lone, 2 / lone[0, 0]), ("all rows", np.ones((9, 1)), 1.0)):
+        for share in (0.95, 1.05):
+            for left, right in ((share * limit * users, even), (even, share * limit * users)):
+                with warnings.catch_warnings(record=True) as heard:
+                    warnings.simplefilter("always")
+                    say_unbounded(left, right, 1.0)
+                found.append(same(len(heard), int(share > 1), f"{name}, {share} of the limit", scale))
     return found
