@@ -154,7 +154,7 @@ CLAIMS: tuple[Claim, ...] = (
         "bias-steps",
         "Stochastic steps of a completion are gradient steps of the mean squared error of a batch under inverted "
         "dropout of the factors, a mask for each rating, with a ridge on the biases; every epoch tells the error "
-        "without masks and the expected objective.",
+        "without masks and the expected objective, in the unit of the ratings.",
         pair(rating_checks.bias_steps),
         ("recommenders.sgd.descend",),
         "By automatic differentiation, from the same draws.",
