@@ -69,3 +69,19 @@ def test_points_are_errors_on_the_share_that_was_held_out(share, seed):
     told = [(p.width, p.drop, p.strength, p.train_rmse, p.holdout_rmse, p.sweeps) for p in model.points_]
     # the same sums of ratings in another order, over the four sweeps of two fits, each a contraction
     np.testing.assert_allclose(told, found, rtol=1e-9)
+
+
+@pytest.mark.parametrize("drops", [None, (0.2, 0.5)])
+def test_the_picture_of_a_path(drops):
+    """Both errors of every width over lambda / width, or over the rates that were given."""
+    ratings = planted_ratings((40, 25, 400), rank=2, noise=0.5, seed=1)
+    model = DropoutCompletionCV((1, 3), drops, estimator=DropoutCompletion(sweeps=2)).fit(ratings)
+    axes = model.plot().axes[0]
+    assert axes.get_xlabel() == ("lam / width" if drops is None else "drop")
+    for width, shown in ((1, axes.lines[:2]), (3, axes.lines[2:])):
+        mine = [point for point in model.points_ if point.width == width]
+        odds = [point.drop / (1 - point.drop) / width if drops is None else point.drop for point in mine]
+        for line, name in zip(shown, ("holdout_rmse", "train_rmse"), strict=True):
+            # the rates of one width lie at lambda / width up to the rounding of their odds, below 5
+            np.testing.assert_allclose(line.get_xdata(), odds, rtol=1e-12)
+            assert list(line.get_ydata()) == [getattr(point, name) for point in mine]

@@ -194,6 +194,16 @@ def test_clipping(planted):
     assert fixed.max() == 4.0
 
 
+def test_lists_are_ranked_before_their_scores_are_clipped(planted):
+    """Otherwise all that lies beyond the range would stand in the order of the items."""
+    free, fixed = (DropoutCompletion(5, 0.05, clip=clip).fit(planted) for clip in (False, (2.9, 3.0)))
+    user = int(planted.users[0])
+    best, same = free.recommend(user, 20), fixed.recommend(user, 20)
+    assert best.scores[4] > 3.0  # several lie beyond
+    assert np.array_equal(best.items, same.items)
+    assert np.array_equal(same.scores, best.scores.clip(2.9, 3.0))
+
+
 def test_duplicates_are_averaged_with_a_warning():
     with pytest.warns(DuplicateRatings, match="2 of 6 ratings repeat"):
         doubled = DropoutCompletion(1, 0.2, dtype="float64").fit(
@@ -535,4 +545,5 @@ def test_deviation_of_a_rating_is_that_over_all_masks(planted):
         variance += 0.6 ** coins.sum() * 0.4 ** (3 - coins.sum()) * moved**2
     np.testing.assert_allclose(spread**2, variance, rtol=1e-12)
     np.testing.assert_allclose(mean, model.predict(users, items))
-    assert model.predict(["nobody"], [items[0]], unknown="ignore", return_std=True)[1] == 0
+    strange = [*users[:1], "nobody", "nobody", *users[:1]], ["nothing", *items[:1], "nothing", *items[:1]]
+    assert model.predict(*strange, unknown="ignore", return_std=True)[1].tolist() == [0, 0, 0, spread[0]]
