@@ -163,7 +163,8 @@ CLAIMS: tuple[Claim, ...] = (
         "autoencoders",
         "Weights of linear autoencoders under dropout solve their normal equations, column by column, by all "
         "eigenvectors and in two parts, too, for marks and for grades; parts of a score are its terms, the largest "
-        "first; a user, and one of her items, left out are as after a refit with the same regularizers.",
+        "first; a user, and one of her items, left out are as after a refit with the same regularizers; less memory "
+        "than the array over the items needs is refused.",
         (partial(ranker_checks.autoencoders, 1.0), partial(ranker_checks.autoencoders, 1.05)),
         ("recommenders.DropoutAutoencoder",),
         "By systems solved one by one.",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from droptics.arrays import Array
 from droptics.evidence.claims import Comparison, compare
+from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import normal, uniform
 from droptics.recommenders import (
     AutoencoderCompletion,
@@ -18,6 +20,7 @@ from droptics.recommenders import (
     ImplicitDropoutCompletion,
     LocalAutoencoder,
     StackedRanker,
+    autoencoder,
     diagnose,
 )
 
@@ -76,6 +79,11 @@ def autoencoders(scale: float) -> list[Comparison]:
         order = np.argsort(again.item_ids_)[ids]
         found.append(compare(again.weights()[np.ix_(order, order)], "==", W, f"in two parts, {label}"))
         found.append(_from_a_threshold(triples, diagonal, options, scale))
+    for rank, bytes_ in ((None, 6 * 6 * 8), (3, 6 * 3 * 8)):  # of one array in float64
+        made = [DropoutAutoencoder(0.3, 0.8, rank=rank, dtype="float64", memory=bytes_ - less) for less in (0, 1)]
+        found.append(same(len(made[0].fit(triples).item_ids_), 6, f"within the memory, rank {rank}", scale))
+        words = f"memory: 6 items need {bytes_} bytes"
+        found.append(refuses(lambda made=made, triples=triples: made[1].fit(triples), words))
     return found
 
 
@@ -165,12 +173,14 @@ def neighbors(scale: float) -> list[Comparison]:
         pair = [table @ weights_of(gram, gamma, "zero"), table @ local]
         total = sum(scores / scores.std() for scores in pair)
         found.append(compare(stack.fit(triples).scores(table), "==", total, f"a sum of rankers, {size} items"))
-    return [*found, *_tried(triples, len(triples[0]), scale)]
+    found += _tried(triples, len(triples[0]), 0, scale)
+    with mock.patch.object(autoencoder, "_PAIRS", 20):  # fewer than there are, which the seed draws
+        return [*found, *_tried(triples, len(triples[0]), 3, scale)]
 
 
-def _tried(triples: tuple[Array, Array, Array], unit: int, scale: float) -> list[Comparison]:
+def _tried(triples: tuple[Array, Array, Array], unit: int, seed: int, scale: float) -> list[Comparison]:
     """The points of a choice, a grid and neighbors of its best at half the step, by fits of their own, and the best."""
-    model = DropoutAutoencoder(dtype="float64").fit(triples)
+    model = DropoutAutoencoder(dtype="float64", seed=seed).fit(triples)
     tried = [(point.drop, point.ridge) for point in model.points_[::2]]  # each without a diagonal and with one
     gains = [max(one.left_out.gain.value for one in model.points_[k : k + 2]) for k in range(0, len(model.points_), 2)]
     grid = [(drop, unit * share) for drop in (0.2, 0.4, 0.6) for share in (3e-4, 1e-3, 3e-3)]
@@ -182,8 +192,8 @@ def _tried(triples: tuple[Array, Array, Array], unit: int, scale: float) -> list
     ]
     found = [compare(np.array(tried), "==", scale * np.array(wanted), "the points of a choice")]
     for point in model.points_:
-        fitted = DropoutAutoencoder(point.drop, point.ridge, point.diagonal, dtype="float64").fit(triples)
-        alone = fitted.leave_one_out()
+        fitted = DropoutAutoencoder(point.drop, point.ridge, point.diagonal, dtype="float64", seed=seed).fit(triples)
+        alone = fitted.leave_one_out(autoencoder._PAIRS)
         told = [point.left_out.gain.value, point.left_out.squared.value]
         label = f"left-out values at {point.drop}, {point.ridge:.3f}, {point.diagonal}"
         found.append(compare(told, "==", [alone.gain.value, alone.squared.value], label))
