@@ -198,7 +198,7 @@ def test_lists_are_ranked_before_their_scores_are_clipped(planted):
     """Otherwise all that lies beyond the range would stand in the order of the items."""
     free, fixed = (DropoutCompletion(5, 0.05, clip=clip).fit(planted) for clip in (False, (2.9, 3.0)))
     user = int(planted.users[0])
-    best, same = free.recommend(user, 20), fixed.recommend(user, 20)
+    best, same = free.recommend(user, 1000), fixed.recommend(user, 1000)
     assert best.scores[4] > 3.0  # several lie beyond
     assert np.array_equal(best.items, same.items)
     assert np.array_equal(same.scores, best.scores.clip(2.9, 3.0))
