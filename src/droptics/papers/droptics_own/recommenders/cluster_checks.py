@@ -6,7 +6,8 @@ import math
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -56,15 +57,23 @@ class Serial:
 
 def workers(scale: float) -> list[Comparison]:
     """Completions and autoencoders that workers fit are those of one machine."""
-    dask = SimpleNamespace(config=Serial())  # all that a cluster asks of Dask itself
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        warnings.catch_warnings(),
-        mock.patch.dict(sys.modules, {"dask": dask}),
-    ):
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), _asked_of_dask():
         warnings.simplefilter("ignore")
         parts = _completions, _autoencoders, _chosen, _several
         return by_parts([lambda factor, part=part: part(factor, Path(folder)) for part in parts], scale)  # type: ignore[misc]
+
+
+@contextmanager
+def _asked_of_dask() -> Iterator[None]:
+    """All that a cluster asks of Dask itself; `patch.dict` would forget all modules that are imported meanwhile."""
+    before = sys.modules.get("dask")
+    sys.modules["dask"] = SimpleNamespace(config=Serial())  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["dask"]
+        if before is not None:
+            sys.modules["dask"] = before
 
 
 def _written(path: Path, *columns: Any) -> Path:
