@@ -95,6 +95,25 @@ def test_penalized_last_layer_is_the_criterion_and_the_mean_of_dropout(law):
     assert float(head_penalty(model.head, model.features(data.inputs), law).detach()) > 0
 
 
+@pytest.mark.parametrize("law", [Block(0.4, WIDTH, 5), Bernoulli(0.3, WIDTH)])
+def test_a_penalized_step_of_a_module_weighs_its_examples(law):
+    """One step on all examples beside autograd on the weighted mean over all masks, in double precision."""
+    shares = torch.tensor([5.0, *[0.1] * 6, *[1.0] * 5], dtype=torch.float64)
+    few = pictures()
+    data, net = Sample(few.inputs.double(), few.targets.double(), shares), small_net().double()
+    run = train(LastLayer.of(net), data, Penalized(law), steps=1, step_size=0.1)
+    parameters = list(net.parameters())
+    features = net[:-1](data.inputs)
+    errors = [
+        chance * (net[-1](features * mask) - data.targets).square().sum(1) @ shares / shares.sum()
+        for mask, chance in law.atoms()
+    ]
+    slopes = torch.autograd.grad(sum(errors), parameters)
+    for new, old, slope in zip(run.model.module.parameters(), parameters, slopes, strict=True):
+        torch.testing.assert_close(new, old - 0.1 * slope, rtol=1e-12, atol=1e-12)  # a thousand masks, sums of ones
+    assert float(run.history["loss"][0]) == pytest.approx(float(sum(errors).detach()), rel=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["dropout", "penalized", "penalized batches"])
 def test_last_layer_training_leaves_the_module_alone_and_descends(kind):
     data, net, law = pictures(), small_net(norm=True), Block(0.4, WIDTH, 5)

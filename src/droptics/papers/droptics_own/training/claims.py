@@ -77,14 +77,16 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "trained-modules",
-        "Steps of torch modules, plain, under masks and penalized, are those of automatic differentiation.",
+        "Steps of torch modules on weighed examples, plain, under masks and penalized (the mean over all masks, of "
+        "units alone or in blocks), are those of automatic differentiation.",
         pair(descent_checks.trained_modules),
         ("training.train", "training.Penalized"),
         "By automatic differentiation.",
     ),
     room_claim(
         "trained-batches",
-        "Steps of batches of factors at entries, and of attacked networks, are those of automatic differentiation.",
+        "Steps of batches of factors at entries, and of attacked networks, are those of automatic differentiation; "
+        "with products in bfloat16 masked and attacked networks move as with all digits, to two hundredths.",
         pair(descent_checks.trained_batches),
         ("training.train", "training.Adversarial"),
         "By automatic differentiation.",
@@ -130,9 +132,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "random-numbers",
-        "Counted random numbers are Philox 4x32-10, coins and normal numbers of a generator go on through NumPy's "
-        "SFC64, a run draws what it draws alone; masks, choices and fresh examples have the rates, weights and second "
-        "moments that they should.",
+        "Counted random numbers are Philox 4x32-10, a stream for each kind, coins and normal numbers of a generator go "
+        "on through NumPy's SFC64, a run draws what it draws alone; masks, choices and fresh examples have the rates, "
+        "weights and second moments that they should.",
         (partial(random_number_checks.random_numbers, 1.0), partial(random_number_checks.random_numbers, 1.1)),
         ("training.philox.bits", "training.random_numbers.Counted"),
         "Three published answers, and whole numbers; frequencies and moments within five standard errors.",
@@ -147,8 +149,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "hardened",
-        "Adversarial and free training step along the gradient at attacked inputs; the probabilities of a small "
-        "classifier are means over all masks, and it predicts the most probable class.",
+        "Adversarial and free training step along the gradient at attacked inputs, by the weights of the examples; the "
+        "probabilities of a small classifier are means over all masks, and it predicts the most probable class.",
         (partial(step_checks.hardened, 1.0), partial(step_checks.hardened, 1.1)),
         (
             "training.Adversarial",

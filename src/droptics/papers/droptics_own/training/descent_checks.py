@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from droptics.attacks import Fgsm, Threat
+from droptics.attacks import Fgsm, Pgd, Threat
 from droptics.data import Entries, Sample
 from droptics.evidence.claims import Comparison, compare
-from droptics.masks import Bernoulli, Product
+from droptics.losses import CrossEntropy
+from droptics.masks import Bernoulli, Block, Product
 from droptics.models import DeepLinear, Factorization, LastLayer, ReLUNet
 from droptics.papers.droptics_own.audits.audit_checks import every_coin
-from droptics.papers.instances import moments, normal, tensor, uniform
+from droptics.papers.droptics_own.telling import same
+from droptics.papers.instances import moments, normal, simplex, tensor, uniform
 from droptics.training import (
     Adversarial,
     Dropout,
@@ -30,9 +33,19 @@ def trained_modules(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     torch.manual_seed(2)
     module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double()
-    data, law = Sample(normal(1, 5, 3), normal(2, 5, 2)), Bernoulli(tensor([0.1, 0.3, 0.5, 0.2]), 4)
+    data, law = Sample(normal(1, 5, 3), normal(2, 5, 2), 3 * simplex(3, 5)), Bernoulli(tensor([0.1, 0.3, 0.5, 0.2]), 4)
     kept, chances = every_coin(law.drop.tolist())
-    for name, objective in (("plain", Plain()), ("exact", Penalized(law)), ("masked", Dropout(law))):
+    halves, odds = every_coin([0.4, 0.2])
+    listed = {
+        "exact": (kept / (1 - law.drop), chances),
+        "blocks": (halves.repeat_interleave(2, -1) / tensor([0.6, 0.6, 0.8, 0.8]), odds),
+    }
+    for name, objective in (
+        ("plain", Plain()),
+        ("exact", Penalized(law)),
+        ("blocks", Penalized(Block(tensor([0.4, 0.2]), 4, 2))),
+        ("masked", Dropout(law)),
+    ):
         run = train(
             LastLayer.of(module),
             data,
@@ -49,10 +62,10 @@ def trained_modules(scale: float) -> list[Comparison]:
             assert isinstance(head, nn.Linear)
             mask = run.iterates[step].multipliers if name == "masked" else None
             masks += [] if mask is None else [mask]
-            loss = (head(features if mask is None else features * mask) - data.targets).square().sum(1).mean()
-            if name == "exact":
-                outputs = head(features * (kept / (1 - law.drop))[:, None])
-                loss = chances @ (outputs - data.targets).square().sum(2).mean(1)
+            loss = data.shares @ (head(features if mask is None else features * mask) - data.targets).square().sum(1)
+            if name in listed:
+                outputs = head(features * listed[name][0][:, None])
+                loss = listed[name][1] @ ((outputs - data.targets).square().sum(2) @ data.shares)
             slopes = torch.autograd.grad(loss, list(other.parameters()))
             after = run.iterates[step + 1].model
             assert isinstance(after, LastLayer)
@@ -122,6 +135,28 @@ def trained_batches(scale: float) -> list[Comparison]:
         news = [part[i] for part in (*attacked.model.weights, *attacked.model.biases)]
         for new, old, one_slope in zip(news, leaves, slopes, strict=True):
             found.append(compare(new, "==", old.detach() - scale * 0.05 * one_slope, f"attacked run {i}"))
+    return [*found, *_rounded(scale, net, Sample(inputs, labels))]
+
+
+def _rounded(scale: float, net: ReLUNet, data: Sample) -> list[Comparison]:
+    """Runs whose products are rounded to eight bits move as those of all digits do, to a few units of the last bit."""
+    found: list[Comparison] = []
+    start = ReLUNet([part.float() for part in net.weights], [part.float() for part in net.biases])
+    few = Sample(data.inputs.float(), data.targets)
+    law = Product([Bernoulli(0.3, 3), Bernoulli(0.4, 4)])
+    for name, objective in (
+        ("masked", Dropout(law, CrossEntropy(), per="step")),
+        ("attacked", Adversarial(Threat("linf", 0.1), Pgd(steps=1, step=0.05, stop="never"), consistency=1.0)),
+    ):
+        options: dict[str, Any] = {"steps": 2, "step_size": [0.05, 0.2], "seed": 3}
+        ends = [train(start, few, objective, precision=kind, **options).model for kind in ("bfloat16", "full")]
+        for number, (rounded, whole, old) in enumerate(zip(*(end.tensors for end in ends), start.tensors, strict=True)):
+            for i in range(2):
+                moved = [(part[i] - old[i]).double() for part in (rounded, whole)]
+                size = float(moved[1].abs().max())
+                label = f"tensor {number} of run {i}, {name}"
+                found.append(compare(moved[0] / size, "==", scale * moved[1] / size, label, precision=0.02))
+                found.append(same(torch.equal(*moved), False, f"which rounds, {label}"))
     return found
 
 
