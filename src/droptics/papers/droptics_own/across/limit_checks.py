@@ -143,7 +143,7 @@ def _trained() -> list[Call]:
     options: dict[str, Any] = {"steps": 2, "step_size": 0.1}
     odd: Odd = "odd"
     signs = Sample(normal(1, 6, 3), tensor([1.0, -1, 1, 1, -1, 1]))
-    moments = Moments.of_sample(data)
+    moments, single = Moments.of_sample(data), TwoLayerLinear(normal(3, 1, 4), normal(4, 3, 4))
     run = train(pair, data, Dropout(law), record=Recording(("risk",), at=(0, 2)), **options)
 
     def named(*names: str, **more: Any) -> Callable[[], Any]:
@@ -176,6 +176,7 @@ def _trained() -> list[Call]:
             lambda: train(TwoLayerLinear(normal(1, 2, 2, 2, 3), normal(2, 2, 2, 3, 3)), data, Plain(), **options),
         ),
         ("data must be a Sample", lambda: train(deep, moments, Plain(), **options)),
+        ("data must be a Sample", lambda: train(single, Moments.of_sample(signs), Plain(Logistic()), **options)),
         ("batch_size must be None for Penalized", lambda: train(pair, data, Penalized(law), batch_size=2, **options)),
         ("one number or one per run (2)", lambda: train(several, data, Dropout(law), steps=2, step_size=[0.1])),
         (

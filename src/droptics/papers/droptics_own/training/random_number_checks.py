@@ -96,7 +96,7 @@ def random_numbers(scale: float) -> list[Comparison]:
     assert len({CHOICES, INPUTS, MASKS, NOISE}) == 4
     for numbers in (Counted([1, 2], CPU), Sequential([1, 2], CPU)):
         found += [*_drawn_masks(scale, numbers), *_choices(scale, numbers), *_normals(scale, numbers)]
-    found += [*_stretches(scale), *_later(), *_alone(scale)]
+    found += [*_stretches(scale), *_later(), *_alone(scale), *_of_their_streams(scale)]
     return [*found, *_examples(scale, Counted([5], CPU)), *_examples(scale, Sequential([5], CPU))]
 
 
@@ -226,6 +226,26 @@ def _stretches(scale: float) -> list[Comparison]:
         own = tensor(np.random.Generator(np.random.SFC64([run, 1])).random((8, 5, 3)))
         fall = (own >= drop * scale).double()
         found.append(compare(kept, "==", fall, f"coins of run {run} in two stretches are NumPy's", 0.0))
+    return found
+
+
+def _of_their_streams(scale: float) -> list[Comparison]:
+    """Counted masks, choices and normal numbers from Philox by hand, every kind with a stream of its own."""
+    found: list[Comparison] = []
+    seeds, steps, weights = torch.tensor([3, 8]), range(5, 7), tensor([0.5, 2.0, 0.3, 1.2])
+    drops = torch.stack([tensor([0.2, 0.5, 0.7]), tensor([0.6, 0.1, 0.4])])
+    numbers = Counted(seeds.tolist(), CPU)
+    coins = _made(seeds, MASKS, steps, 12, torch.float64, False).unflatten(2, (4, 3))
+    masks = numbers.masks([Bernoulli(drop, 3) for drop in drops], 5, 2, 4, False, torch.float64)
+    found.append(compare(masks, "==", scale * (coins >= drops[:, None, None]), "masks of their stream", 0.0))
+    place = _made(seeds, CHOICES, steps, 6, torch.float64, False)
+    found.append(compare(numbers.choice(5, 2, 6, 9, None), "==", scale * (9 * place).floor(), "choices", 0.0))
+    bins = torch.bucketize(4.0 * place, weights.cumsum(0)).double()
+    found.append(compare(numbers.choice(5, 2, 6, 4, weights), "==", scale * bins, "weighed choices", 0.0))
+    for name, stream in (("inputs", INPUTS), ("noise", NOISE)):
+        drawn = numbers.normal(stream, 5, 2, (2, 3), torch.zeros(()).double()).flatten(2)
+        bell = _made(seeds, stream, steps, 6, torch.float64, True)
+        found.append(compare(drawn, "==", scale * bell, f"normal numbers of {name}", 1e-13))
     return found
 
 

@@ -139,17 +139,19 @@ def hardened(scale: float) -> list[Comparison]:
     """Adversarial steps: the loss at attacked inputs, divergence, free replays, probabilities of a classifier."""
     found = []
     net = network(1, 3, 4, 3)
-    data = Sample(uniform(2, 8, 3), torch.arange(8) % 3)
+    data = Sample(uniform(2, 8, 3), torch.arange(8) % 3, 3 * simplex(4, 8))
     threat, around_all, size = Threat("linf", 0.1), Threat("l2", 0.2), 0.05
 
     def moved(weights: list[Tensor], inputs: Tensor) -> Tensor:
         hidden = torch.relu(inputs @ weights[0].mT + weights[2])
         return hidden @ weights[1].mT + weights[3]
 
+    def weighed(outputs: Tensor) -> Tensor:
+        return functional.cross_entropy(outputs, data.targets, reduction="none") @ data.shares
+
     def slopes_of(weights: list[Tensor], inputs: Tensor) -> Tensor:
         leaf = inputs.detach().clone().requires_grad_()
-        loss = functional.cross_entropy(moved([part.detach() for part in weights], leaf), data.targets)
-        return torch.autograd.grad(loss, leaf)[0]
+        return torch.autograd.grad(weighed(moved([part.detach() for part in weights], leaf)), leaf)[0]
 
     def fresh() -> list[Tensor]:
         return [part.detach().clone().requires_grad_() for part in (*net.weights, *net.biases)]
@@ -160,11 +162,10 @@ def hardened(scale: float) -> list[Comparison]:
         way = slopes.sign() if around is threat else slopes / slopes.norm(dim=1, keepdim=True)
         points = data.inputs + scale * around.radius * way
         outputs, clean = moved(weights, points), moved(weights, data.inputs)
-        loss = functional.cross_entropy(outputs, data.targets)
+        loss = weighed(outputs)
         if consistency:
             p, q = clean.softmax(1), outputs.softmax(1)
-            apart = (p * (p / q).log()).sum(1).mean()
-            loss = functional.cross_entropy(clean, data.targets) + consistency * apart
+            loss = weighed(clean) + consistency * ((p * (p / q).log()).sum(1) @ data.shares)
         steps = torch.autograd.grad(loss, weights)
         objective = Adversarial(around, Fgsm(), consistency=consistency)
         run = train(net, data, objective, steps=1, step_size=size, batch_size=None)
@@ -178,7 +179,7 @@ def hardened(scale: float) -> list[Comparison]:
             leaves = [part.detach().requires_grad_() for part in weights]
             step = moves.clone().requires_grad_()
             points = data.inputs + step if box is None else (data.inputs + step).clamp(*box)
-            loss = functional.cross_entropy(moved(leaves, points), data.targets)
+            loss = weighed(moved(leaves, points))
             losses.append(float(loss.detach()))
             *downs, climb = torch.autograd.grad(loss, [*leaves, step])
             weights = [part.detach() - size * slope for part, slope in zip(leaves, downs, strict=True)]
