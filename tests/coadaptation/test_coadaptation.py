@@ -351,6 +351,26 @@ def test_accuracy_by_width_and_the_smallest_subnetwork():
     assert coadaptation.smallest(model, data, 1.0).width == 0
 
 
+def test_an_example_of_weight_three_counts_as_three_examples():
+    """Accuracies are shares of 100 repeated examples, up to the rounding of sums of as many terms."""
+    model, data = LastLayer.of(classifier()), labeled()
+    counts = torch.arange(50) % 5
+    weighed = Sample(data.inputs, data.targets, 0.1 * counts.double())
+    rows = torch.arange(50).repeat_interleave(counts)
+    repeated = Sample(data.inputs[rows], data.targets[rows])
+    kept = coadaptation.draw(Bernoulli(0.5, 12), 20, torch.Generator().manual_seed(0))
+    told, wanted = (coadaptation.evaluate(model, one, kept, scale=2.0) for one in (weighed, repeated))
+    assert told.full == pytest.approx(wanted.full, rel=1e-13)
+    torch.testing.assert_close(told.accuracies, wanted.accuracies, rtol=1e-13, atol=0)
+    assert not torch.allclose(told.accuracies, coadaptation.evaluate(model, data, kept, scale=2.0).accuracies)
+    curves = [coadaptation.accuracy_by_width(model, one) for one in (weighed, repeated)]
+    torch.testing.assert_close(*curves, rtol=1e-13, atol=0)
+    for tolerance in (0.0, 0.1):
+        small = [coadaptation.smallest(model, one, tolerance) for one in (weighed, repeated)]
+        assert torch.equal(small[0].kept, small[1].kept)
+        assert small[0].accuracy == pytest.approx(small[1].accuracy, rel=1e-13)
+
+
 @pytest.mark.parametrize(("tolerance", "kept"), [(0.0, [True, True, False]), (0.5, [True, False, False])])
 def test_a_subnetwork_exactly_as_accurate_as_asked_is_small_enough(tolerance, kept):
     """Two units answer one of two examples each and the third is dead: accuracies of 1 and 1/2 without rounding."""

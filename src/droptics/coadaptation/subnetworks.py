@@ -68,19 +68,20 @@ def evaluate(model: Model, data: Sample, kept: Table, *, scale: Finite = 1.0) ->
     The features are computed once for all sub-networks and no weights are copied beyond one masked last layer per
     sub-network, in chunks: for width m, k outputs and s sub-networks, O(features + s n m k) instead of s evaluations
     of the whole network. Targets are class labels, one-hot rows, or -1 and +1 for one output (labels: 0 or -1, and 1).
+    Examples count by their weights where the data have any.
     Claim: none, each sub-network is evaluated.
     """
     check_arguments(evaluate, locals())
     with torch.no_grad():
         features, weight, bias = _readout(model, data.inputs)
-        masks = _masks(kept, features)
+        masks, weights = _masks(kept, features), _weights(data, features)
         correct = features.new_zeros(len(masks), dtype=torch.float64)
         outputs = weight.shape[0]
         block = max(1, min(_CHUNK // max(outputs * features.shape[1], 1), _CHUNK // max(outputs * len(features), 1)))
         for start in range(0, len(masks), block):
             values = _masked_outputs(features, scale * weight, bias, masks[start : start + block])
-            correct[start : start + block] = _hits(values, data.targets).double().mean(-1)
-        full = float(_hits(features @ weight.mT + bias, data.targets).double().mean())
+            correct[start : start + block] = _hits(values, data.targets).double() @ weights / weights.sum()
+        full = float(_hits(features @ weight.mT + bias, data.targets).double() @ weights / weights.sum())
     return Subnetworks(full, correct, masks.sum(1).round().long())
 
 
@@ -88,7 +89,8 @@ def accuracy_by_width(model: Model, data: Sample, order: Tensor | None = None) -
     """Accuracy (units + 1,) of the sub-networks that keep the first 0, 1, ..., all units of `order`.
 
     By default the order of decreasing flow. Kept units are multiplied by total flow / kept flow, so that outputs keep
-    their size beside the bias. All widths come from one cumulative sum, O(n units outputs).
+    their size beside the bias. All widths come from one cumulative sum, O(n units outputs). Examples count by their
+    weights where the data have any.
     Claim: none, each width is evaluated.
     """
     check_arguments(accuracy_by_width, locals())
@@ -98,7 +100,7 @@ def accuracy_by_width(model: Model, data: Sample, order: Tensor | None = None) -
         order = values.argsort(descending=True, stable=True) if order is None else order.to(values.device)
         check_size("order", order.numel(), features.shape[1], "one position per unit")
         scales = _scales(values[order])
-        units, outputs = features.shape[1], weight.shape[0]
+        units, outputs, weights = features.shape[1], weight.shape[0], _weights(data, features)
         hits = features.new_zeros(units + 1, dtype=torch.float64)
         rows = max(1, _CHUNK // max(units * outputs, 1))
         ordered = weight[:, order]
@@ -106,8 +108,9 @@ def accuracy_by_width(model: Model, data: Sample, order: Tensor | None = None) -
             part = features[start : start + rows, order]
             sums = (part[:, None, :] * ordered).cumsum(-1) * scales[1:]
             padded = torch.cat([torch.zeros_like(sums[..., :1]), sums], dim=-1) + bias[:, None]
-            hits += _hits(padded.movedim(-1, 0), data.targets[start : start + rows]).double().sum(-1)
-    return hits / len(features)
+            right = _hits(padded.movedim(-1, 0), data.targets[start : start + rows]).double()
+            hits += right @ weights[start : start + rows]
+    return hits / weights.sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,17 +145,19 @@ def smallest(
     orders += [torch.randperm(len(values), generator=generator) for _ in range(draws)]
     full = evaluate(model, data, torch.ones(1, len(values), dtype=torch.bool)).full
     best = Subnetwork(torch.ones(len(values), dtype=torch.bool), 1.0, full, full)
+    # sums of weights round by the order of their terms, whole numbers do not
+    least = full - tolerance - (0.0 if data.weights is None else len(data) * torch.finfo(torch.float64).eps)
     for order in orders:
         curve = accuracy_by_width(model, data, order)
         scales = _scales(values.cpu()[order])
-        for width in (curve >= full - tolerance).nonzero()[:, 0].tolist():
+        for width in (curve >= least).nonzero()[:, 0].tolist():
             if width >= best.width:
                 break
             kept = torch.zeros(len(values), dtype=torch.bool)
             kept[order[:width]] = True
             # the cumulative sum rounds differently from a matrix product: ties may fall either way
             accuracy = float(evaluate(model, data, kept[None], scale=float(scales[width])).accuracies[0])
-            if accuracy >= full - tolerance:
+            if accuracy >= least:
                 best = Subnetwork(kept, float(scales[width]), accuracy, full)
                 break
     return best
@@ -278,6 +283,12 @@ def _masks(kept: Tensor, features: Tensor) -> Tensor:
     check_size("kept (columns)", kept.shape[1], features.shape[1], "one entry per unit of the last hidden layer")
     masks = kept.to(features)
     return masks
+
+
+def _weights(data: Sample, features: Tensor) -> Tensor:
+    """What every example counts, in float64: sums of ones are whole numbers."""
+    count = features.new_ones(len(data), dtype=torch.float64)
+    return count if data.weights is None else data.weights.to(count)
 
 
 def _index(kept: Tensor, units: int) -> Tensor:

@@ -189,8 +189,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-subnetworks",
         "droptics, on thesis-fig5-2",
         "A sub-network is the network without the other units' outgoing weights, the kept ones times a factor and the "
-        "offset as it is; its accuracy is that of these outputs. The evenness of flows is their sum by "
-        "sqrt(units) times their norm.",
+        "offset as it is; its accuracy is that of these outputs, by the weights of the examples. The evenness of flows "
+        "is their sum by sqrt(units) times their norm.",
         check=partial(subnetwork_checks.subnetworks, 1.7),
         control=partial(subnetwork_checks.subnetworks, 1.6),
         objects=("coadaptation.evaluate", "coadaptation.subnetwork_outputs", "coadaptation.evenness"),

@@ -160,13 +160,13 @@ def _kept(models: dict[str, tuple[Model, Tensor]], data: Sample, scale: float) -
             before = model.units - units if isinstance(model, ReLUNet) else 0
             return model.outputs(data.inputs, torch.cat([torch.ones(before).double(), mask]))
 
-        known = Sample(data.inputs, labels)
-        full = float((outputs(torch.ones(units).double()).argmax(1) == labels).double().mean())
+        known = Sample(data.inputs, labels, data.weights)
+        full = float((outputs(torch.ones(units).double()).argmax(1) == labels).double() @ known.shares)
         for factor in (1.0, 1.7):
             wanted = torch.stack([outputs(factor * mask.double()) for mask in kept])
             told = subnetwork_outputs(model, data.inputs, kept, scale=factor)
             found.append(compare(told, "==", scale * wanted, f"outputs of all, {name}, {factor}"))
-            right = (wanted.argmax(-1) == labels).double().mean(-1)
+            right = (wanted.argmax(-1) == labels).double() @ known.shares
             judged = evaluate(model, known, kept, scale=factor)
             found.append(compare(judged.accuracies, "==", scale * right, f"accuracies, {name}, {factor}"))
             found.append(compare(judged.widths, "==", kept.sum(1), f"widths, {name}"))
@@ -180,7 +180,7 @@ def _kept(models: dict[str, tuple[Model, Tensor]], data: Sample, scale: float) -
             for width in range(units + 1):
                 mask = torch.zeros(units).double()
                 mask[order[:width]] = float(psi.sum() / psi[order[:width]].sum()) if width else 1.0
-                curve.append(float((outputs(mask).argmax(1) == labels).double().mean()))
+                curve.append(float((outputs(mask).argmax(1) == labels).double() @ known.shares))
             told_curve = accuracy_by_width(model, known, order)
             found.append(compare(told_curve, "==", [scale * one for one in curve], f"by width, {name}"))
         least = smallest(model, known, 0.1, draws=2)
