@@ -64,6 +64,16 @@ def test_symmetrized_flows_need_only_second_moments():
     assert torch.allclose(coadaptation.flows(model, Moments.of_sample(data), symmetrized=True), expected, rtol=1e-12)
     with pytest.raises(ValueError, match="Sample"):
         coadaptation.flows(model, Moments.of_sample(data))
+    total, parts = expected.sum(), coadaptation.split(model, data, symmetrized=True)
+    even = total / (6 * expected.square().sum()).sqrt()
+    for measure, wanted in (
+        (coadaptation.alpha, total),
+        (coadaptation.coadaptation, even),
+        (coadaptation.importance, expected / total),
+    ):
+        assert torch.allclose(measure(model, data, symmetrized=True), wanted, rtol=1e-12)
+        assert not torch.allclose(measure(model, data), wanted, rtol=1e-3)
+    assert (parts.alpha, parts.coadaptation) == pytest.approx((float(total), float(even)), rel=1e-12)
 
 
 @pytest.mark.parametrize("model", [TwoLayerLinear(randn(2, 3), randn(4, 3)), Autoencoder(randn(4, 3))])
@@ -209,6 +219,13 @@ def test_retentivity_of_few_points_is_zero_and_says_so():
     large = coadaptation.retentivity(randn(4000, 4))
     assert 0.42 < large.value <= 0.5
     assert "below about" in large.note
+    for examples, rank, words in (
+        (399, 100, "biased down: with 4 examples per dimension a Gaussian sample, whose population value is 1/2"),
+        (400, 100, "reads about 0.00"),
+        (2500, 100, "reads about 0.30"),
+        (40000, 100, "400 examples per dimension: the downward bias is below about 0.05"),
+    ):
+        assert words in retention.Retentivity(0.1, torch.ones(1), False, rank, examples).note
 
 
 @given(st.integers(1, 6), st.integers(2, 40), st.integers(0, 10**6))

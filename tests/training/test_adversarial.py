@@ -20,6 +20,7 @@ from droptics.training import (
     Adversarial,
     CatastrophicOverfitting,
     Checkpoint,
+    Dropout,
     Free,
     Penalized,
     Plain,
@@ -47,16 +48,18 @@ def network(*lead):
     )
 
 
-def test_consistency_adds_the_divergence_of_the_predictions():
-    """Against torch's own cross-entropy and divergence at the points of the attack."""
+@pytest.mark.parametrize("weights", [None, torch.arange(60).double() % 7])
+def test_consistency_adds_the_divergence_of_the_predictions(weights):
+    """Against torch's own cross-entropy and divergence at the points of the attack, by the weights of the examples."""
     net, data, threat = network(), classes(), Threat("linf", 0.1, (0, 1))
     method = Fgsm()
     objective = Adversarial(threat, method, consistency=3.0)
-    batch = StepData(data.inputs, data.targets)
+    batch = StepData(data.inputs, data.targets, weights)
     points = attack(net, data, threat, method).inputs
     clean, moved = net.outputs(data.inputs), net.outputs(points)
-    apart = functional.kl_div(moved.log_softmax(1), clean.softmax(1), reduction="batchmean")
-    expected = functional.cross_entropy(clean, data.targets) + 3 * apart
+    apart = functional.kl_div(moved.log_softmax(1), clean.softmax(1), reduction="none").sum(1)
+    each = functional.cross_entropy(clean, data.targets, reduction="none") + 3 * apart
+    expected = each.mean() if weights is None else each @ weights / weights.sum()
     value = objective.value(lambda x, multipliers=None: net.outputs(x), batch)
     assert float(value) == pytest.approx(float(expected), rel=1e-12)
     assert "consistency 3.0" in objective.describe()
@@ -227,11 +230,16 @@ def test_train_warns_at_a_record(monkeypatch):
         train(network(), data, Adversarial(threat, Pgd(steps=2, stop="never")), steps=5, step_size=0.1)
 
 
-def test_half_precision_trains_nearly_the_same_network():
+@pytest.mark.parametrize("lead", [(), (2,)], ids=["a run", "two runs"])
+@pytest.mark.parametrize(
+    "objective",
+    [Adversarial.fast(Threat("linf", 0.05, (0, 1))), Dropout(Bernoulli(0.5, 18), CrossEntropy(), per="step")],
+    ids=["attacked", "masked"],
+)
+def test_half_precision_trains_nearly_the_same_network(objective, lead):
     """bfloat16 keeps eight bits: after a few steps of size s the weights differ by little more than s * 2^-8 each."""
     data = Sample(classes().inputs.float(), classes().targets)
-    start = ReLUNet([w.float() for w in network().weights])
-    objective = Adversarial.fast(Threat("linf", 0.05, (0, 1)))
+    start = ReLUNet([w.float() for w in network(*lead).weights])
     full, half = (
         train(start, data, objective, steps=5, step_size=0.1, precision=kind).model for kind in ("full", "bfloat16")
     )

@@ -133,6 +133,18 @@ def test_counted_examples_come_by_weight():
         assert bool(((counts - expected).abs() <= 5 * (expected * (1 - expected) / len(drawn)).sqrt()).all())
 
 
+@pytest.mark.parametrize("counted", [True, False])
+def test_masks_do_not_follow_the_examples(counted):
+    """A unit falls as often under the one example as under the other: 5 standard errors of shares of some 5,000."""
+    inputs = torch.eye(2).double()
+    stream = Stream(Sample(inputs, inputs), Dropout(Bernoulli(0.5, 1)), [7], 1, CPU, counted)
+    drawn = [stream.next(200) for _ in range(50)]
+    first = torch.cat([one.inputs[0, :200, 0, 0] for one in drawn]) > 0
+    kept = torch.cat([one.multipliers[0, :200, 0, 0] for one in drawn]) > 0
+    shares = [float(kept[side].double().mean()) for side in (first, ~first)]
+    assert shares == pytest.approx([0.5, 0.5], abs=5 * 0.5 / 4800**0.5)
+
+
 def test_counted_streams_are_the_same_alone_in_a_batch_and_after_a_resume():
     data, objective = population(), Dropout([Bernoulli(0.3, 4), Bernoulli(0.6, 4)])
     both = Stream(data, objective, [4, 9], 1, CPU, counted=True)

@@ -7,7 +7,8 @@ from compare import close
 from safetensors.torch import save_file
 from torch import nn
 
-from droptics.data import Sample
+from droptics.data import Moments, Sample
+from droptics.losses import Logistic
 from droptics.masks import Bernoulli, Block, Product
 from droptics.models import DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.training import Dropout, Penalized, Plain, Recording, train
@@ -30,6 +31,12 @@ def run(objective=None, model=None, data=None, **options):
         (lambda: run(record=("distance",)), "there is no reference matrix; pass reference"),
         (lambda: run(Plain(), record=("penalty",)), "the objective has no masks; pass masks"),
         (lambda: run(Plain(), bound="certify"), "bound needs masks"),
+        (lambda: run(bound=[]), "bound must be one number, or one for each run, got none"),
+        (lambda: run(bound=()), "bound must be one number, or one for each run, got none"),
+        (
+            lambda: run(Plain(Logistic()), TwoLayerLinear(normal(1, 4), normal(4, 4)), Moments.of_sample(sample(1))),
+            "second moments only determine linear models under squared loss",
+        ),
         (lambda: run(Penalized(Bernoulli(0.3, 4)), batch_size=2), "batch_size must be None for Penalized"),
         (
             lambda: run(Penalized(Block(0.5, 8, 2)), model=ReLUNet([normal(4, 4), normal(3, 4)])),

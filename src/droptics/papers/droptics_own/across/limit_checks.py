@@ -176,7 +176,10 @@ def _trained() -> list[Call]:
             lambda: train(TwoLayerLinear(normal(1, 2, 2, 2, 3), normal(2, 2, 2, 3, 3)), data, Plain(), **options),
         ),
         ("data must be a Sample", lambda: train(deep, moments, Plain(), **options)),
-        ("data must be a Sample", lambda: train(single, Moments.of_sample(signs), Plain(Logistic()), **options)),
+        (
+            "linear models under squared loss",
+            lambda: train(single, Moments.of_sample(signs), Plain(Logistic()), **options),
+        ),
         ("batch_size must be None for Penalized", lambda: train(pair, data, Penalized(law), batch_size=2, **options)),
         ("one number or one per run (2)", lambda: train(several, data, Dropout(law), steps=2, step_size=[0.1])),
         (
