@@ -120,6 +120,7 @@ def test_extremes_of_coadaptation():
     assert float(coadaptation.evenness(torch.ones(7).double())) == pytest.approx(1)
     assert float(coadaptation.evenness(torch.eye(7).double()[0])) == pytest.approx(1 / math.sqrt(7))
     assert math.isnan(coadaptation.evenness(torch.zeros(3)))
+    assert float(coadaptation.evenness(torch.tensor([3.0, -4.0, 0.0]).double())) == pytest.approx(7 / (5 * 3**0.5))
     assert float(coadaptation.evenness(1e-200 * torch.tensor([1.0, 2.0]).double())) == pytest.approx(3 / math.sqrt(10))
 
 
@@ -130,6 +131,22 @@ def test_coadaptation_is_differentiable_also_with_dead_units():
     hidden.requires_grad_()
     coadaptation.coadaptation(ReLUNet([hidden, torch.ones(1, 3).double()]), data).backward()
     assert bool(torch.isfinite(hidden.grad).all())
+
+
+@pytest.mark.parametrize("rectified", [False, True])
+def test_units_that_carry_nothing_have_derivative_zero(rectified):
+    """The others have the derivatives of the network without them; of the root of zero there is none."""
+    top, first, data = randn(2, 4), randn(3, 4, seed=1), sample(d=3)
+    top[:, 1] = first[:, 2] = 0.0
+
+    def slopes(units):
+        leaves = [part[:, units].clone().requires_grad_() for part in (top, first)]
+        model = ReLUNet([leaves[1].mT, leaves[0]]) if rectified else TwoLayerLinear(*leaves)
+        return torch.autograd.grad(coadaptation.alpha(model, data), leaves)
+
+    for whole, few in zip(slopes([0, 1, 2, 3]), slopes([0, 3]), strict=True):
+        assert torch.allclose(whole[:, [0, 3]], few, rtol=1e-12)
+        assert not whole[:, [1, 2]].any()
 
 
 def test_float32_and_batches():

@@ -229,6 +229,22 @@ def test_the_branch_of_a_lora_layer_falls_alone() -> None:
     close(squared.penalties, DROP / (1 - DROP) * features.square() @ change.square().sum(0), 1e-13)
 
 
+def test_any_adapter_of_a_lora_layer_can_be_the_branch() -> None:
+    layer, features = Lora(DROP), normal(4, FEATURES)
+    for parts, outputs, inputs, seed in ((layer.lora_A, 2, FEATURES, 5), (layer.lora_B, 3, 2, 6)):
+        parts["other"] = nn.Linear(inputs, outputs, bias=False).double()
+        with torch.no_grad():
+            parts["other"].weight.copy_(normal(outputs, inputs, seed=seed))
+    layer.lora_dropout["other"], layer.scaling["other"] = nn.Dropout(0.2), 0.7
+    layer.active_adapters.append("other")
+    explicit, first = ExplicitDropout.of_lora(layer, Squared(), adapter="other"), layer.lora_dropout["default"]
+    assert layer.lora_dropout["other"] is explicit
+    assert isinstance(first, nn.Dropout)
+    explicit(features)
+    change = 0.7 * layer.lora_B["other"].weight @ layer.lora_A["other"].weight
+    close(explicit.penalties, 0.2 / 0.8 * features.square() @ change.square().sum(0), 1e-13)
+
+
 def test_a_lora_head_may_fall_whole_merged_or_not() -> None:
     layer, features = Lora(0.0), normal(4, FEATURES)
     exact = over_masks(lambda z: layer(features * z))

@@ -208,6 +208,41 @@ def test_a_residual_block_adds_its_shortcut_before_the_last_rectifier(before, af
     torch.testing.assert_close(block(value), (short + added).clamp_min(0), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("size", [(28, 28), (9, 13)])
+def test_the_strided_network_is_its_layers_one_after_the_other(size):
+    """Single precision sums some hundred products of order one: 1e-5 of the largest output."""
+    net, images = SmallCnn(2, 5, 7, 3, seed=4), torch.randn(3, 2, *size, generator=rng(1))
+    value = images
+    for layer in net.body:
+        value = functional.conv2d(value, layer.weight, layer.bias, stride=2, padding=1).clamp_min(0)
+    cuts = [(slice((side + 1) // 2), slice(side // 2, side)) for side in value.shape[-2:]]
+    quarters = torch.stack([value[..., up, left].mean((-2, -1)) for up in cuts[0] for left in cuts[1]], -1)
+    wanted = (quarters.flatten(1) @ net.reduce.weight.mT + net.reduce.bias) @ net.head.weight.mT
+    torch.testing.assert_close(net(images), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_the_residual_network_is_its_parts_one_after_the_other():
+    """As above, beside the blocks themselves, which have a test of their own."""
+    net, images = ResNet(2, 5, 7, (2, 1), 4, seed=4), torch.randn(3, 2, 9, 9, generator=rng(1))
+    value = functional.conv2d(images, net.stem.weight, padding=1)
+    flat = value.flatten(1)  # one group of all channels
+    flat = (flat - flat.mean(1, keepdim=True)) / (flat.var(1, correction=0, keepdim=True) + 1e-5).sqrt()
+    value = flat.reshape(value.shape).clamp_min(0)
+    for block in net.stages:
+        value = block(value)
+    wanted = (value.mean((-2, -1)) @ net.reduce.weight.mT + net.reduce.bias) @ net.head.weight.mT
+    torch.testing.assert_close(net(images), wanted, rtol=1e-5, atol=1e-5)
+    assert [block.first.stride[0] for block in net.stages] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(("inputs", "width"), [(3, 700), (40, 9)])
+def test_the_top_of_a_lazy_start_has_signs_over_the_root_of_the_width(inputs, width):
+    first, top = lazy_start(inputs, width, seed=3).weights
+    assert first.shape == (width, inputs)
+    torch.testing.assert_close(top.abs(), torch.full((1, width), width**-0.5, dtype=torch.float64), rtol=1e-15, atol=0)
+    assert 0 < int((top > 0).sum()) < width
+
+
 def test_a_lazy_start_is_that_of_its_seed():
     starts = []
     for seed in (2, 2, 3):

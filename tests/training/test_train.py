@@ -13,6 +13,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file
 from systems import posix
 
 from droptics.data import Entries, Measurements, Moments, Sample
@@ -734,6 +735,19 @@ def test_checkpoints_of_another_training_are_refused(tmp_path):
     path.write_bytes(b"not a checkpoint")
     with pytest.raises(ValueError, match="cannot be read"):
         train(two_layer(), population(), Penalized(LAWS["block"]), **options)
+
+
+def test_checkpoints_hold_an_even_number_of_rows(tmp_path):
+    """Files of compiled steps have had them from the first on, so that old ones go on."""
+    for units, rows in ((3, 4), (4, 4), (5, 6)):
+        path = tmp_path / f"{units}.safetensors"
+        start = TwoLayerLinear(randn(2, units, seed=1), randn(3, units, seed=2))
+        data = Sample(randn(5, 3, seed=3), randn(5, 2, seed=4))
+        run = train(start, data, Dropout(Bernoulli(0.3, units)), steps=3, step_size=0.01, batch_size=1, checkpoint=path)
+        held = load_file(path)["engine.weights.0"]
+        assert held.shape == (1, rows, 2)
+        assert torch.equal(held[0, :units].mT, run.model.U)
+        assert not held[0, units:].any()
 
 
 # --- wrong use ------------------------------------------------------------------------------------------------------

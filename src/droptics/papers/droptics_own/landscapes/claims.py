@@ -109,8 +109,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "flows-in-full",
-        "Flows, their split, the worst half-space (beyond rank two, one that no direction of a grid betters) and every "
-        "sub-network of every family are those of single units.",
+        "Flows, their split, slopes of their sum where units are silent, the worst half-space (beyond rank two, one "
+        "that no direction of a grid betters) and every sub-network of every family are those of single units.",
         pair(flow_checks.flows_in_full),
         (
             "coadaptation.flows",

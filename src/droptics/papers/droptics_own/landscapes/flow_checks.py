@@ -94,7 +94,28 @@ def flows_in_full(scale: float) -> list[Comparison]:
     found.append(compare(evenness(tensor([1e-200, -1e-200, 0.0])), "==", scale * math.sqrt(2 / 3), "tiny flows"))
     dead = ReLUNet([-torch.ones(2, 1).double(), torch.ones(1, 2).double()])
     found.append(compare(flows(dead, Sample(torch.ones(1, 1).double(), torch.ones(1, 1).double())), "==", 0.0, "none"))
-    return [*found, *_retained(scale), *_kept(models, data, scale)]
+    return [*found, *_silent(scale, data), *_retained(scale), *_kept(models, data, scale)]
+
+
+def _silent(scale: float, data: Sample) -> list[Comparison]:
+    """Derivatives of the squared size, beside those of the other units alone where one carries nothing."""
+    found: list[Comparison] = []
+    top, first = normal(10, 2, 4), normal(11, 3, 4)
+    top[:, 1], first[:, 2] = 0.0, 0.0  # nothing is passed on by the one, nothing reaches the other
+    for name, build in (
+        ("linear", TwoLayerLinear),
+        ("rectified", lambda u, v: ReLUNet([v.mT, u], [torch.zeros(u.shape[1]).double(), torch.zeros(2).double()])),
+    ):
+        slopes = []
+        for units in (range(4), (0, 3)):
+            leaves = [part[:, list(units)].clone().requires_grad_() for part in (top, first)]
+            size = alpha(build(*leaves), data, symmetrized=True).square()
+            slopes.append(torch.autograd.grad(size, leaves))
+        for number, (whole, few) in enumerate(zip(*slopes, strict=True)):
+            wanted = torch.zeros_like(whole)
+            wanted[:, [0, 3]] = scale * few
+            found.append(compare(whole, "==", wanted, f"derivative {number} with silent units, {name}"))
+    return found
 
 
 def _retained(scale: float) -> list[Comparison]:

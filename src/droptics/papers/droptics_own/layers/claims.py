@@ -39,8 +39,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "adapted-heads",
-        "The penalty of the branch of a LoRA layer, and of the tokens that have labels, is what the squared loss rises "
-        "by over all masks; of cross-entropy a bound, the second order, or on average the draws.",
+        "The penalty of the branch of any adapter of a LoRA layer, and of the tokens that have labels, is what the "
+        "squared loss rises by over all masks; of cross-entropy a bound, the second order, or on average the draws.",
         pair(layer_checks.adapted_heads),
         ("layers.ExplicitDropout", "layers.explicit_penalty", "layers.explicit_consistency"),
         f"{ENUMERATED} Drawn numbers within five standard errors.",

@@ -70,7 +70,7 @@ def placed_blocks(scale: float) -> list[Comparison]:
             found.append(compare(layer.realized_rate(size), "==", scale * lost, f"realized: {label}"))
             if rate == "matched":
                 found.append(compare(lost, "==", scale * 0.3, f"as asked for: {label}", precision=1e-8))
-            for shared, rescale in ((False, "expected"), (True, "realized")):
+            for shared, rescale in itertools.product((False, True), ("expected", "realized")):
                 more: dict[str, Any] = {"rescale": rescale, "shared": shared}
                 layer = DropBlock(0.3, block, **options, **more).train()
                 input = normal(3, 2, 3, *size)
@@ -84,7 +84,9 @@ def placed_blocks(scale: float) -> list[Comparison]:
                     sides = [_places(length, cut, edges)[at] for length, at in zip(size, place, strict=True)]
                     kept[(example, channel, *np.ix_(*sides))] = 0.0
                 factor = 1 / kept.mean() if rescale == "realized" else torch.from_numpy((1 - gamma) ** -covers)
-                found.append(compare(told, "==", scale * input * kept * factor, f"outputs: {label}, shared {shared}"))
+                found.append(
+                    compare(told, "==", scale * input * kept * factor, f"outputs: {label}, {shared}, {rescale}")
+                )
     return found + _told_settings(scale)
 
 
@@ -122,6 +124,8 @@ def _told_settings(scale: float) -> list[Comparison]:
     found.append(refuses(lambda: layer(image[None, None]), "got shape (1, 1, 2, 3, 5, 5)"))
     words = "drop=0.4, block=2, spatial=2, edges='clipped', rate='matched', rescale='expected', shared=False"
     found.append(same(layer.extra_repr(), words, "settings in words", scale))
+    nothing = DropBlock(1 - 1e-9, 5, rescale="realized").train()(image)
+    found.append(same(nothing.count_nonzero().item(), 0, "where everything falls", scale))
     half = DropBlock(0.4, 2, rescale="realized").train()
     torch.manual_seed(2)
     rough = half(torch.full((400, 4, 16, 16), 100.0, dtype=torch.float16))
@@ -150,7 +154,7 @@ class _Lora(nn.Module):
         self.base_layer = linear_head(1, 4, 3)
         self.lora_A = nn.ModuleDict({"default": linear_head(2, 4, 2), "other": linear_head(5, 4, 2)})
         self.lora_B = nn.ModuleDict({"default": linear_head(3, 2, 3), "other": linear_head(6, 2, 3)})
-        self.lora_dropout = nn.ModuleDict({"default": nn.Dropout(0.3), "other": nn.Identity()})
+        self.lora_dropout = nn.ModuleDict({"default": nn.Dropout(0.3), "other": nn.Dropout(0.2)})
         self.scaling, self.active_adapters, self.merged = {"default": 1.5, "other": 0.5}, ["default", "other"], merged
 
     def forward(self, input: Tensor) -> Tensor:
@@ -190,7 +194,7 @@ def adapted_heads(scale: float) -> list[Comparison]:
     plain(inputs)
     found.append(compare(plain.penalties, "==", scale * squares, "squared loss of a branch"))
     found.append(same((plain.p, plain.form, plain.loss), (0.3, "second-order", Squared()), "its rate and form", scale))
-    found += _second_order(scale, inputs, outputs, moves, odds)
+    found += [*_second_order(scale, inputs, outputs, moves, odds), *_other_branch(scale, inputs)]
     bound = ExplicitDropout.of_lora(_Lora(), CrossEntropy(), "bound")
     bound(inputs)
     found.append(compare(bound.penalties, ">=", scale * entropy, "bound of a branch", precision=1e-12))
@@ -230,6 +234,21 @@ def _second_order(scale: float, inputs: Tensor, outputs: Tensor, moves: Tensor, 
     shares = outputs.softmax(-1)
     curved = (shares * moves.square()).sum(-1) - (shares * moves).sum(-1).square()
     return [compare(layer.penalties, "==", scale * torch.tensordot(odds, curved, 1) / 2, "second order of a branch")]
+
+
+def _other_branch(scale: float, inputs: Tensor) -> list[Comparison]:
+    """The branch of an adapter that is not the first, at its own rate; the dropout of the first stays."""
+    layer = _Lora()
+    explicit = ExplicitDropout.of_lora(layer, Squared(), adapter="other")
+    explicit(inputs)
+    kept, odds = every_coin([0.2] * 4)
+    moves = torch.stack([(inputs * (mask / 0.8 - 1)) @ layer.change("other").mT for mask in kept])
+    squares = torch.tensordot(odds, moves.square().sum(-1), 1)
+    places = [layer.lora_dropout[name] is explicit for name in ("default", "other")]
+    return [
+        compare(explicit.penalties, "==", scale * squares, "of another branch"),
+        same((explicit.p, places), (0.2, [False, True]), "whose dropout it replaces", scale),
+    ]
 
 
 def _kept_penalties(scale: float) -> list[Comparison]:

@@ -70,7 +70,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "resumed-runs",
-        "A run that broke off goes on from its checkpoint as if it had not.",
+        "A run that broke off goes on from its checkpoint as if it had not; files of compiled steps hold an even "
+        "number of units.",
         pair(run_checks.resumed_runs),
         ("training.train", "training.Checkpoint"),
         "Beside runs that did not break off.",
