@@ -642,6 +642,28 @@ def test_diverged_runs_are_frozen_and_the_others_go_on(engine):
         assert_same_model(one(run.model, index), alone.model, 1e-12)
 
 
+@pytest.mark.parametrize("optimizer", [None, partial(torch.optim.SGD, momentum=0.9), torch.optim.Adam])
+def test_a_frozen_run_stays_where_it_was_put_back(optimizer):
+    """Whatever its optimizer still holds: the first five steps leave numbers that are not finite."""
+    start, options = two_layer(2), {"step_size": (0.001, 1e150), "diverging": "freeze", "optimizer": optimizer}
+    run = train(start, population(), Plain(), steps=15, record=Recording(("risk",), at=(0, 5, 15)), **options)
+    assert set(run.diverged) == {1}
+    assert_same_model(one(run.model, 1), one(start, 1))
+    alone = train(one(start, 0), population(), Plain(), steps=15, **options | {"step_size": 0.001})
+    assert_same_model(one(run.model, 0), alone.model, 1e-12)
+
+
+def test_single_steps_follow_any_loss():
+    """One step on one example of logistic loss, which no compiled engine covers, by autograd."""
+    start, data = TwoLayerLinear(randn(1, 4, seed=1), randn(3, 4, seed=2)), Sample(randn(1, 3), -torch.ones(1).double())
+    run = train(start, data, Plain(Logistic()), steps=1, step_size=0.1, batch_size=1)
+    leaves = [part.clone().requires_grad_() for part in start.tensors]
+    torch.nn.functional.softplus(data.inputs @ leaves[1] @ leaves[0].mT).sum().backward()
+    for new, leaf in zip(run.model.tensors, leaves, strict=True):
+        torch.testing.assert_close(new, (leaf - 0.1 * leaf.grad).detach(), rtol=1e-12, atol=1e-13)
+    assert run.engine == "torch"
+
+
 def test_exact_gradients_that_overflow_are_left_to_the_guard():
     """Between two records weights may leave the range of numbers: no warning, the other run as it is alone."""
     start, law, options = two_layer(2), Penalized(LAWS["block"]), {"record": Recording(at=(0, 50)), "steps": 50}

@@ -284,7 +284,8 @@ class TorchDescent(Descent):
 
     def _gradients(self, batch: StepData) -> Tensor:
         if self._exact is not None:
-            value, gradients = self._exact(arrays(self._trainee.tensors))
+            with np.errstate(over="ignore", invalid="ignore"):  # the guard sees what diverges
+                value, gradients = self._exact(arrays(self._trainee.tensors))
             for tensor, gradient in zip(self._trainee.tensors, gradients, strict=True):
                 tensor.grad = torch.as_tensor(gradient).contiguous()  # optimizers may flatten gradients by view
             return torch.as_tensor(value)
