@@ -158,6 +158,8 @@ def test_float32_and_batches():
     values = coadaptation.flows(batch, data)
     assert values.shape == (2, 6)
     assert torch.allclose(values[1], 4 * values[0], rtol=1e-12)
+    shares = coadaptation.importance(batch, data)
+    assert torch.allclose(shares, values / values.sum(1, keepdim=True), rtol=1e-12)
     with pytest.raises(ValueError, match="batch"):
         coadaptation.split(batch, data)
 

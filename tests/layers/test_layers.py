@@ -142,6 +142,7 @@ def test_drop_connect_shares_and_saves_the_parameters_of_a_linear_layer() -> Non
     fresh.load_state_dict(linear.state_dict())
     assert torch.equal(fresh.eval()(torch.ones(1, 4)), linear(torch.ones(1, 4)))
     without = DropConnect.of(nn.Linear(4, 3, bias=False), 0.3, per_example=True)
+    assert without.per_example is True
     assert without(torch.ones(2, 4)).shape == (2, 3)
     assert "drop=0.3" in repr(fresh)
 

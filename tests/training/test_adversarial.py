@@ -36,6 +36,10 @@ def rng(seed):
     return torch.Generator().manual_seed(seed)
 
 
+def randn(*shape, seed=0):
+    return torch.randn(*shape, generator=rng(seed), dtype=torch.float64)
+
+
 def classes(count=60, seed=0):
     inputs = torch.rand(count, 6, dtype=torch.float64, generator=rng(seed))
     return Sample(inputs, (3 * inputs[:, 0]).long().clamp(0, 2))
@@ -80,7 +84,7 @@ def test_consistency_of_one_output_is_that_of_two_classes():
     assert float(value) == pytest.approx(float(expected), rel=1e-9)
 
 
-def algorithm1(weight, batches, radius, size, box):  # Shafahi et al. 2019, two replays, the step of the inputs 0.3
+def algorithm1(weight, batches, radius, size, box, step=0.3):  # Shafahi et al. 2019, two replays
     """Free training of a linear scorer by torch's own gradients."""
     move = None
     for inputs, targets in batches:
@@ -90,7 +94,7 @@ def algorithm1(weight, batches, radius, size, box):  # Shafahi et al. 2019, two 
             points = inputs + move if box is None else torch.clamp(inputs + move, *box)
             functional.softplus(-targets * (points @ weight.mT)).mean().backward()
             weight = weight - size * weight.grad
-            climbed = move + 0.3 * move.grad.sign()
+            climbed = move + step * move.grad.sign()
             move = climbed.clamp(-radius, radius)
     return weight.detach()
 
@@ -119,6 +123,19 @@ def test_free_training_is_algorithm_1_with_what_batches_hand_on(batch_size, box)
     options |= {"steps": 1, "record": Recording(("risk",), at=(0, 1))}
     told = train(start, data, objective, **options).history["loss"][-1]
     torch.testing.assert_close(told.double().cpu(), risk(start, first, Logistic()).double(), rtol=1e-12, atol=0)
+
+
+@pytest.mark.filterwarnings("ignore::droptics.training.CatastrophicOverfitting")
+@pytest.mark.parametrize("box", [None, (-0.3, 0.6), (0.2, 3.0)])
+def test_free_inputs_climb_by_the_radius_within_any_box(box):
+    weight, inputs = torch.tensor([[0.5, -1.0, 2.0]], dtype=torch.float64), 2 * randn(7, 3) - 0.5
+    inputs = inputs if box is None else inputs.clamp(*box)
+    data = Sample(inputs, (inputs[:, :1] - 0.1).sign())
+    objective = Free(Threat("linf", 0.4, box), replays=2, loss=Logistic())
+    start = DeepLinear([weight, torch.ones(1, 1).double()])
+    run = train(start, data, objective, steps=4, step_size=0.5, frozen=(1,), record=("risk",))
+    expected = algorithm1(weight, [(data.inputs, data.targets)] * 4, 0.4, 0.5, box, step=0.4)
+    torch.testing.assert_close(run.model.weights[0], expected, rtol=1e-12, atol=1e-14)
 
 
 def test_killed_free_training_resumes_with_what_the_last_batch_handed_on(tmp_path, monkeypatch):

@@ -94,6 +94,11 @@ def flows_in_full(scale: float) -> list[Comparison]:
     found.append(compare(evenness(tensor([1e-200, -1e-200, 0.0])), "==", scale * math.sqrt(2 / 3), "tiny flows"))
     dead = ReLUNet([-torch.ones(2, 1).double(), torch.ones(1, 2).double()])
     found.append(compare(flows(dead, Sample(torch.ones(1, 1).double(), torch.ones(1, 1).double())), "==", 0.0, "none"))
+    both = TwoLayerLinear(normal(12, 2, 2, 4), normal(13, 2, 3, 4))
+    each = [TwoLayerLinear(U, V) for U, V in zip(both.U, both.V, strict=True)]
+    for measure in (flows, alpha, coadaptation, importance):
+        wanted = torch.stack([measure(one, data) for one in each])
+        found.append(compare(measure(both, data), "==", scale * wanted, f"{measure.__name__} of two networks"))
     return [*found, *_silent(scale, data), *_retained(scale), *_kept(models, data, scale)]
 
 
@@ -228,6 +233,7 @@ def _kept(models: dict[str, tuple[Model, Tensor]], data: Sample, scale: float) -
     found.append(compare(drawn, "==", scale * coins, "drawn sub-networks"))
     calls = (
         ("kept", lambda: subnetwork_outputs(model, data.inputs, torch.ones(1, 5))),
+        ("model", lambda: subnetwork_outputs(ReLUNet([normal(4, 2, 4, 3), normal(5, 2, 2, 4)]), data.inputs, kept)),
         ("kept", lambda: export(model, data, torch.zeros(4))),
         ("previous", lambda: export(models["module"][0], data, torch.ones(4), previous="7")),
         ("data", lambda: flows(model, Moments.of_sample(data))),

@@ -269,6 +269,10 @@ def _kept_penalties(scale: float) -> list[Comparison]:
     other = explicit_penalty(net, labels, ignore_index=1)
     found.append(compare(other, "==", scale * each[labels != 1].mean(), "another index is ignored"))
     found.append(compare(explicit_penalty(net), "==", scale * each.mean(), "all tokens"))
+    twice: Any = nn.Sequential(ExplicitDropout(0.6, head), net).train()
+    twice(inputs)
+    whole = 0.6 / 0.4 / (0.3 / 0.7) * each + each
+    found.append(compare(explicit_penalty(twice, labels), "==", scale * whole[labels != -100].mean(), "two layers"))
     found.append(refuses(lambda: explicit_penalty(net, labels[:1]), "the shape of the tokens (2, 5)"))
     found.append(refuses(lambda: explicit_penalty(nn.Linear(2, 2)), "must hold an ExplicitDropout layer"))
     again = pickle.loads(pickle.dumps(net))

@@ -70,8 +70,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "resumed-runs",
-        "A run that broke off goes on from its checkpoint as if it had not; files of compiled steps hold an even "
-        "number of units.",
+        "A run that broke off goes on from its checkpoint as if it had not, and one that ended takes no step; files of "
+        "compiled steps hold an even number of units.",
         pair(run_checks.resumed_runs),
         ("training.train", "training.Checkpoint"),
         "Beside runs that did not break off.",
@@ -94,7 +94,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "trained-populations",
-        "Exact steps of a deep network on moments are those over all masks, and it stops at the gap asked for.",
+        "Exact steps of a deep network on moments are those over all masks; it stops at the gap asked for, two at that "
+        "of the slower.",
         pair(descent_checks.trained_populations),
         ("training.train", "training.Penalized"),
         ENUMERATED,

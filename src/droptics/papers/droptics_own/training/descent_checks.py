@@ -202,4 +202,19 @@ def trained_populations(scale: float) -> list[Comparison]:
         first = next(int(step) for step in looks if values[int(step)] <= (1 + gap) * bound)
         found.append(compare(stopped.steps, "==", first, f"stopped at the gap {gap}"))
         found.append(compare(looks[-1], "==", first, f"its last look, gap {gap}"))
+    # of two runs at two speeds both have to be there
+    both, slow = DeepLinear([torch.stack([weight, weight]) for weight in deep.weights]), 0.25
+    together = train(
+        both,
+        population,
+        Penalized(masks),
+        steps=200,
+        step_size=[2e-3, slow * 2e-3],
+        bound=[0.5 * values[0]] * 2,
+        stop_gap=0.6,
+    )
+    last = together.history["objective"][-2:] / values[0]
+    found.append(compare(last[1], "<=", 0.8, "both runs are within the gap"))
+    found.append(compare(last[0].max(), ">", scale * 0.8, "one was not before"))
+    found.append(compare(last[0].mean(), "<=", 0.8, "though their mean was"))
     return found
