@@ -97,8 +97,8 @@ def flows_in_full(scale: float) -> list[Comparison]:
     both = TwoLayerLinear(normal(12, 2, 2, 4), normal(13, 2, 3, 4))
     each = [TwoLayerLinear(U, V) for U, V in zip(both.U, both.V, strict=True)]
     for measure in (flows, alpha, coadaptation, importance):
-        wanted = torch.stack([measure(one, data) for one in each])
-        found.append(compare(measure(both, data), "==", scale * wanted, f"{measure.__name__} of two networks"))
+        apart = torch.stack([measure(one, data) for one in each])
+        found.append(compare(measure(both, data), "==", scale * apart, f"{measure.__name__} of two networks"))
     return [*found, *_silent(scale, data), *_retained(scale), *_kept(models, data, scale)]
 
 
