@@ -115,8 +115,7 @@ def _energies(model: Model, data: Data, symmetrized: bool) -> Tensor:
     # units linear in x do not notice the sign; other features are evaluated at both signs
     if not symmetrized or not isinstance(data, Sample) or not isinstance(model, LastLayer):
         return unit_energies(model, data)
-    flipped = Sample(-data.inputs, data.targets, data.weights)
-    return (unit_energies(model, data) + unit_energies(model, flipped)) / 2
+    return (unit_energies(model, data) + unit_energies(model, Sample(-data.inputs, data.targets, data.weights))) / 2
 
 
 @_energies.register

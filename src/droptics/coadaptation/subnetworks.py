@@ -68,13 +68,13 @@ def evaluate(model: Model, data: Sample, kept: Table, *, scale: Finite = 1.0) ->
     The features are computed once for all sub-networks and no weights are copied beyond one masked last layer per
     sub-network, in chunks: for width m, k outputs and s sub-networks, O(features + s n m k) instead of s evaluations
     of the whole network. Targets are class labels, one-hot rows, or -1 and +1 for one output (labels: 0 or -1, and 1).
-    Examples count by their weights where the data have any.
-    Claim: none, each sub-network is evaluated.
+    Examples count by their weights where the data have any. Claim: none, each sub-network is evaluated.
     """
     check_arguments(evaluate, locals())
     with torch.no_grad():
         features, weight, bias = _readout(model, data.inputs)
-        masks, weights = _masks(kept, features), _weights(data, features)
+        masks = _masks(kept, features)
+        weights = (torch.ones_like(data.shares) if data.weights is None else data.weights).double()
         correct = features.new_zeros(len(masks), dtype=torch.float64)
         outputs = weight.shape[0]
         block = max(1, min(_CHUNK // max(outputs * features.shape[1], 1), _CHUNK // max(outputs * len(features), 1)))
@@ -90,8 +90,7 @@ def accuracy_by_width(model: Model, data: Sample, order: Tensor | None = None) -
 
     By default the order of decreasing flow. Kept units are multiplied by total flow / kept flow, so that outputs keep
     their size beside the bias. All widths come from one cumulative sum, O(n units outputs). Examples count by their
-    weights where the data have any.
-    Claim: none, each width is evaluated.
+    weights where the data have any. Claim: none, each width is evaluated.
     """
     check_arguments(accuracy_by_width, locals())
     with torch.no_grad():
@@ -100,7 +99,8 @@ def accuracy_by_width(model: Model, data: Sample, order: Tensor | None = None) -
         order = values.argsort(descending=True, stable=True) if order is None else order.to(values.device)
         check_size("order", order.numel(), features.shape[1], "one position per unit")
         scales = _scales(values[order])
-        units, outputs, weights = features.shape[1], weight.shape[0], _weights(data, features)
+        units, outputs = features.shape[1], weight.shape[0]
+        weights = (torch.ones_like(data.shares) if data.weights is None else data.weights).double()
         hits = features.new_zeros(units + 1, dtype=torch.float64)
         rows = max(1, _CHUNK // max(units * outputs, 1))
         ordered = weight[:, order]
@@ -228,8 +228,9 @@ def _previous(model: LastLayer, name: str | None) -> nn.Linear:
     before = itertools.takewhile(lambda layer: layer is not model.head, layers.values())
     fitting = [layer for layer in before if layer.out_features == model.units]
     if not fitting:
-        text = f"no linear layer with {model.units} outputs stands before the head; name it with previous=..."
-        raise ValueError(text)
+        raise ValueError(
+            f"no linear layer with {model.units} outputs stands before the head; name it with previous=..."
+        )
     return fitting[-1]
 
 
@@ -281,14 +282,7 @@ def _masks(kept: Tensor, features: Tensor) -> Tensor:
     if kept.ndim != 2:
         raise ValueError(f"kept must be a table (sub-networks, units), got shape {tuple(kept.shape)}")
     check_size("kept (columns)", kept.shape[1], features.shape[1], "one entry per unit of the last hidden layer")
-    masks = kept.to(features)
-    return masks
-
-
-def _weights(data: Sample, features: Tensor) -> Tensor:
-    """What every example counts, in float64: sums of ones are whole numbers."""
-    count = features.new_ones(len(data), dtype=torch.float64)
-    return count if data.weights is None else data.weights.to(count)
+    return kept.to(features)
 
 
 def _index(kept: Tensor, units: int) -> Tensor:

@@ -225,8 +225,7 @@ def explicit_penalty(
     Cost: a sum over the layers. Claim: none, a sum.
     """
     check_arguments(explicit_penalty, locals())
-    layers = _layers(module)
-    return torch.stack([_mean(layer.penalties, labels, ignore_index, shifted) for layer in layers]).sum()
+    return torch.stack([_mean(one.penalties, labels, ignore_index, shifted) for one in _layers(module)]).sum()
 
 
 def explicit_consistency(
@@ -240,8 +239,7 @@ def explicit_consistency(
     Conditions: after a forward pass in training mode. Cost: O(masks classes) per token. Claim: droptics-consistency.
     """
     check_arguments(explicit_consistency, locals())
-    layers = _layers(module)
-    return torch.stack([_mean(layer.consistencies, labels, ignore_index, shifted) for layer in layers]).sum()
+    return torch.stack([_mean(one.consistencies, labels, ignore_index, shifted) for one in _layers(module)]).sum()
 
 
 def _layers(module: nn.Module) -> list[ExplicitDropout]:

@@ -125,8 +125,7 @@ class Correlations(abc.ABC):
     def hadamard(self, moment: Tensor) -> Tensor:
         """Cbar o moment, (..., units, units): the second moment that the masks add to a layer."""
         if self.independent:
-            diagonal = torch.diagonal(moment, dim1=-2, dim2=-1)
-            return torch.diag_embed(self.relative_variance.to(moment) * diagonal)
+            return torch.diag_embed(self.relative_variance.to(moment) * torch.diagonal(moment, dim1=-2, dim2=-1))
         return self.characteristic.to(moment) * moment
 
     def add_noise_(self, excess: Array, moment: Array, strengths: Array) -> None:

@@ -84,8 +84,7 @@ class Discrete(MaskLaw):
 
     @property
     def bound(self) -> Tensor:
-        possible = self.masks[self.probabilities > 0]
-        return (possible / self.mean).abs().amax(0)
+        return (self.masks[self.probabilities > 0] / self.mean).abs().amax(0)
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         weights = self.probabilities.detach().to(generator.device)

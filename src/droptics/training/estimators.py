@@ -246,5 +246,4 @@ class DropoutClassifier(ClassifierMixin, _DropoutNetwork):  # type: ignore[misc]
 
     def predict(self, X: ArrayLike) -> Array:
         """The most probable class."""
-        best = self.predict_proba(X).argmax(1)
-        return np.asarray(self.classes_[best])
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(1)])

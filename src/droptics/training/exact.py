@@ -33,8 +33,7 @@ def _(model: DeepLinear, data: Data, masks: MaskLaw | None) -> Gradients:
     moments = Moments.of(data)
     laws = [None] * len(model.weights) if masks is None else layer_laws(model, masks)
     noises = [layer_noise(law, model.weights[0]) for law in laws]
-    noises = noises if masks is None or model.mask_inputs else [None, *noises]
-    return deep_gradients(moments, noises)
+    return deep_gradients(moments, noises if masks is None or model.mask_inputs else [None, *noises])
 
 
 @gradient_rule.register

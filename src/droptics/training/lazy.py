@@ -110,5 +110,4 @@ def train_lazy(  # parameters: those of thesis-alg4
                 subnetworks.append(ReLUNet([first[alive], top[:, alive]]))
     assert isinstance(run.model, ReLUNet)
     first, top = run.model.weights
-    final = ReLUNet([(1 - rate) * first, top])
-    return LazyRun(final, run, tuple(subnetworks), steps_kept, torch.stack(drift))
+    return LazyRun(ReLUNet([(1 - rate) * first, top]), run, tuple(subnetworks), steps_kept, torch.stack(drift))

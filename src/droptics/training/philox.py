@@ -64,8 +64,7 @@ def _cells(seeds: Tensor, stream: int, first: int, steps: int, count: int, dtype
     if dtype == torch.float64:
         a, b, c, d = bits(seeds, stream, first, steps, -(-count // 2))
         return tuple(((p >> 6).double() * 2**26 + (q >> 6).double() + 0.5) * 2.0**-52 for p, q in ((a, b), (c, d)))
-    words = bits(seeds, stream, first, steps, -(-count // 4))
-    return tuple(((word >> 9).to(dtype) + 0.5) * 2.0**-23 for word in words)
+    return tuple(((word >> 9).to(dtype) + 0.5) * 2.0**-23 for word in bits(seeds, stream, first, steps, -(-count // 4)))
 
 
 def _product(constant: int, word: Tensor) -> tuple[Tensor, Tensor]:

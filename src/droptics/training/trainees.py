@@ -129,8 +129,7 @@ class ModuleTrainee(Trainee):
 
     def penalized(self, loss: Loss, batch: StepData, masks: MaskLaw, data: Data) -> Tensor:
         outputs, features = _module_outputs(self.view, batch.inputs, None)
-        # weights come with all the data, in their order; a batch is drawn by them
-        known = None if batch.weights is None else data
+        known = None if batch.weights is None else data  # weights come with all the data; a batch is drawn by them
         return mean_loss(loss, outputs, batch) + head_penalty(self.view.head, features, masks, known)
 
     def snapshot(self) -> Model:
@@ -148,10 +147,7 @@ trainee_rule.register(LastLayer, ModuleTrainee)
 
 
 def head_penalty(head: nn.Linear, features: Tensor, masks: MaskLaw, data: Data | None = None) -> Tensor:
-    """sum_ij Cbar_ij <w_i, w_j> mean(a_i a_j) for features a of a batch and columns w of the head (pal2020-cor3.2).
-
-    The mean is by the weights of the data where data are given.
-    """
+    """sum_ij Cbar_ij <w_i, w_j> E a_i a_j for features a, weighed as data are, columns w of a head (pal2020-cor3.2)."""
     return masks.weigh(OutputGram(UnitOutputs(features, head.weight.unsqueeze(-3)), data))
 
 
