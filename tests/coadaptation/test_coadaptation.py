@@ -14,7 +14,7 @@ from torch import nn
 from droptics import coadaptation
 from droptics.coadaptation import retention
 from droptics.data import Entries, Moments, Sample
-from droptics.masks import Bernoulli
+from droptics.masks import Bernoulli, Discrete
 from droptics.models import Autoencoder, DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.penalties import penalty
 
@@ -259,6 +259,18 @@ def test_retentivity_is_attained_and_invariant(d, n, seed):
             assert ratio(x, other) >= found.value - 1e-6 or not found.exact
 
 
+@pytest.mark.parametrize("d", [3, 5])
+def test_a_point_of_weight_three_is_three_points(d):
+    """The ends of both searches are stationary to about 1e-13 of the objective, and so is their value."""
+    points, counts = randn(60, d) + 0.3, torch.arange(60) % 4
+    rows = torch.arange(60).repeat_interleave(counts)
+    weighed = Sample(points, torch.zeros(60, 1).double(), 0.1 * counts.double())
+    found = coadaptation.retentivity(weighed, starts=60)
+    wanted = coadaptation.retentivity(points[rows], starts=60)
+    assert found.value == pytest.approx(wanted.value, abs=1e-9)
+    assert found.value > 1e-3
+
+
 def test_retentivity_refuses():
     with pytest.raises(ValueError, match="zero"):
         coadaptation.retentivity(torch.zeros(3, 2))
@@ -347,6 +359,23 @@ def test_drawn_units_are_those_that_stay():
     kept = coadaptation.draw(law, 10_000, torch.Generator().manual_seed(0)).double().mean(0)
     assert kept[0] == 1
     assert (kept - (1 - law.drop)).abs().max() < 5 * 0.5 / 10_000**0.5  # five standard errors of a coin at most
+
+
+def test_units_with_negative_masks_stay():
+    law = Discrete(torch.tensor([[-1.0, 0.5, 0.0], [2.0, 0.0, -3.0]]), torch.tensor([0.5, 0.5]))
+    kept = coadaptation.draw(law, 50, torch.Generator().manual_seed(0))
+    assert kept.unique(dim=0).tolist() == [[True, False, True], [True, True, False]]
+
+
+def test_the_smallest_is_judged_as_it_is_scaled():
+    """The offset answers class 1 until the one unit that is kept is scaled to the flow of both."""
+    double = {"dtype": torch.float64}
+    weights = [torch.eye(2, **double), torch.tensor([[1.0, 0.9], [0.0, 0.0]], **double)]
+    model = ReLUNet(weights, [torch.zeros(2, **double), torch.tensor([0.0, 1.5], **double)])
+    data = Sample(torch.ones(3, 2, **double), torch.zeros(3, dtype=torch.long))
+    found = coadaptation.smallest(model, data, 0.0, draws=0)
+    assert (found.kept.tolist(), found.accuracy, found.full) == ([True, False], 1.0, 1.0)
+    assert found.scale == pytest.approx(1.9, rel=1e-12)
 
 
 def test_chunks_do_not_change_the_answer(monkeypatch):

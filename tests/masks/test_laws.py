@@ -191,6 +191,7 @@ def test_a_law_needs_four_members():
         (lambda: SlidingBlock(0.5, 3, 2, "wrapped"), "edges"),
         (lambda: Gaussian(-1.0, 2), "variance"),
         (lambda: Discrete(torch.ones(2, 3), torch.tensor([0.5, 0.6])), "sum to 1"),
+        (lambda: Discrete(torch.ones(2, 3), torch.tensor([1.5, -0.5])), "must be non-negative"),
         (lambda: Discrete(torch.tensor([[1.0, 1.0], [1.0, -1.0]]), torch.tensor([0.5, 0.5])), "unit 1 has mean 0"),
         (lambda: Discrete(torch.ones(2, 3), torch.ones(3) / 3), "probabilities has size 3"),
         (lambda: Product([]), "laws"),

@@ -294,6 +294,7 @@ def test_lazy_training_learns_and_rescaling_changes_no_sign():
     assert result.drift[-1] > 0
     assert lazy_norm(6, 200) > float(start.weights[0].norm(dim=1).max())
     assert lazy_norm(9, 55) == pytest.approx(4 + 2 * math.sqrt(math.log(55)))
+    assert lazy_norm(9, 1) == lazy_norm(9, 2) == pytest.approx(4 + 2 * math.sqrt(math.log(2)))
     with pytest.raises(ValueError, match="two-layer ReLUNet"):
         train_lazy(ReLUNet([torch.ones(2, 3), torch.ones(2, 2), torch.ones(1, 2)]), data, 0.5, steps=1)
 

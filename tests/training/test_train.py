@@ -45,7 +45,7 @@ from droptics.training import (
 from droptics.training.descents import stacked
 from droptics.training.exact import arrays, deep_gradients, layer_noise
 from droptics.training.guards import Guard
-from droptics.training.objectives import StepData
+from droptics.training.objectives import StepData, mean_loss
 from droptics.training.trainees import Trainee
 
 INPUTS, OUTPUTS, WIDTH, RUNS = 5, 3, 4, 3
@@ -492,6 +492,21 @@ def test_nothing_of_the_caller_changes():
         assert not tensor.requires_grad
 
 
+def test_the_first_loss_is_that_of_the_first_step():
+    """Also where a kept model parts the steps before the first record after it."""
+    start, data = two_layer(), Sample(randn(7, INPUTS, seed=3), randn(7, OUTPUTS, seed=4))
+    run = train(start, data, Plain(), steps=3, step_size=0.01, keep=(1, 2), record=Recording(("risk",), at=(0, 3)))
+    assert float(run.history["loss"][0]) == pytest.approx(float(risk(start, data)), rel=1e-12)
+    assert float(run.history["loss"][1]) < float(run.history["loss"][0])
+
+
+def test_runs_with_targets_of_their_own_are_weighed():
+    outputs, targets, weights = randn(2, 4, 3), randn(2, 4, 3, seed=1), torch.tensor([1.0, 0.0, 5.0, 2.0]).double()
+    found = mean_loss(Squared(), outputs, StepData(outputs, targets, weights))
+    wanted = (outputs - targets).square().sum(2) @ weights / 8
+    torch.testing.assert_close(found, wanted, rtol=1e-14, atol=0)
+
+
 def test_records():
     start, law = two_layer(RUNS), Bernoulli(0.4, WIDTH)
     target = randn(OUTPUTS, INPUTS, seed=9)
@@ -651,6 +666,18 @@ def test_a_frozen_run_stays_where_it_was_put_back(optimizer):
     assert_same_model(one(run.model, 1), one(start, 1))
     alone = train(one(start, 0), population(), Plain(), steps=15, **options | {"step_size": 0.001})
     assert_same_model(one(run.model, 0), alone.model, 1e-12)
+
+
+def test_a_resumed_training_knows_who_diverged(tmp_path):
+    start, data, limits = two_layer(2), population(), {"step_size": (0.001, 1e150), "diverging": "freeze"}
+    whole = train(start, data, Plain(), steps=20, record=Recording(("risk",), at=(0, 5, 20)), **limits)
+    path = Checkpoint(tmp_path / "run.safetensors", seconds=0.0)
+    options = {"steps": 20, "record": Recording(("risk",), at=(0, 5, 20)), "checkpoint": path, **limits}
+    for _ in range(2):  # the second call finds the end of the first
+        again = train(start, data, Plain(), **options)
+    assert dict(again.diverged) == dict(whole.diverged)
+    assert set(again.diverged) == {1}
+    assert_same_model(again.model, whole.model)
 
 
 def test_single_steps_follow_any_loss():

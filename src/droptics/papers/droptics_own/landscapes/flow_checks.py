@@ -27,7 +27,7 @@ from droptics.coadaptation import (
 from droptics.coadaptation.measures import evenness
 from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
-from droptics.masks import Bernoulli
+from droptics.masks import Bernoulli, Discrete
 from droptics.models import LastLayer, Model, ReLUNet, TwoLayerLinear
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.ground.argument_checks import refused
@@ -174,6 +174,13 @@ def _retained(scale: float) -> list[Comparison]:
     return found
 
 
+def _signed(scale: float) -> Comparison:
+    """Units stay where their mask is not zero, whatever its sign."""
+    signed = Discrete(tensor([[-1.0, 0.5, 0.0], [2.0, 0.0, -3.0]]), tensor([0.5, 0.5]))
+    rows = draw(signed, 20, torch.Generator().manual_seed(2)).unique(dim=0)
+    return compare(rows, "==", scale * tensor([[1, 0, 1], [1, 1, 0]]), "units of masks with signs")
+
+
 def _kept(models: dict[str, tuple[Model, Tensor]], data: Sample, scale: float) -> list[Comparison]:
     """Sub-networks one by one."""
     found: list[Comparison] = []
@@ -225,12 +232,12 @@ def _kept(models: dict[str, tuple[Model, Tensor]], data: Sample, scale: float) -
     right = (one.outputs(data.inputs)[:, 0] * signs > 0).double().mean()
     told_signs = evaluate(one, Sample(data.inputs, signs), torch.ones(1, 4).bool())
     found.append(compare(told_signs.full, "==", scale * right, "one output and signs"))
-    hot = nn.functional.one_hot(labels, 2).double()
-    told_hot = evaluate(model, Sample(data.inputs, hot), torch.ones(1, 4).bool())
+    hot = Sample(data.inputs, nn.functional.one_hot(labels, 2).double())
+    told_hot = evaluate(model, hot, torch.ones(1, 4).bool())
     found.append(compare(told_hot.full, "==", evaluate(model, Sample(data.inputs, labels), torch.ones(1, 4)).full))
-    drawn = draw(Bernoulli(0.4, 4), 30, torch.Generator().manual_seed(2))
     coins = torch.rand(30, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2)) >= 0.4
-    found.append(compare(drawn, "==", scale * coins, "drawn sub-networks"))
+    drawn = draw(Bernoulli(0.4, 4), 30, torch.Generator().manual_seed(2))
+    found += [compare(drawn, "==", scale * coins, "drawn sub-networks"), _signed(scale)]
     calls = (
         ("kept", lambda: subnetwork_outputs(model, data.inputs, torch.ones(1, 5))),
         ("model", lambda: subnetwork_outputs(ReLUNet([normal(4, 2, 4, 3), normal(5, 2, 2, 4)]), data.inputs, kept)),

@@ -111,7 +111,7 @@ CLAIMS: tuple[Claim, ...] = (
         "fitted-estimators",
         "A fitted regressor of few units predicts mean, spread, quantiles and mean log density of all masked networks "
         "with noise; a classifier the mean of their softmax and its largest class. A step on weighted examples follows "
-        "the weighted cross-entropy under the masks drawn.",
+        "the weighted cross-entropy under the masks drawn and the decay of weights, not of offsets.",
         pair(fitted_network_checks.fitted_estimators),
         (
             "training.DropoutRegressor",

@@ -86,7 +86,8 @@ def batched_runs(scale: float) -> list[Comparison]:
                 decay=decay,
                 schedule=lambda t: 1 / (1 + t),
                 frozen=frozen,
-                record=Recording(("risk",), at=(0, 1, 3)),
+                record=Recording(("risk",), at=(0, 3)),
+                keep=(1, 2),
                 **options,
             )
             assert isinstance(run.model, TwoLayerLinear)
