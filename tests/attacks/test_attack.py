@@ -38,7 +38,7 @@ from droptics.attacks import (
 )
 from droptics.attacks.gradients import Autograd, PlainMlp, differentiable
 from droptics.attacks.losses import value_and_slope, values
-from droptics.attacks.search import search
+from droptics.attacks.search import search, tape_of
 from droptics.data import Sample
 from droptics.losses import Loss, Squared
 from droptics.models import ReLUNet, TwoLayerLinear
@@ -220,6 +220,57 @@ def test_anything_unusual_goes_through_autograd(seeded: None) -> None:
     repeated = nn.Sequential(first, shared, first, shared, second)
     inputs = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(differentiable(repeated).scores(inputs), repeated(inputs).detach())
+
+
+def perceptron_changed(how: str) -> nn.Sequential:
+    """Layers with ReLU between them, in rows of rows, of which one part does more than it says."""
+    inner = nn.Sequential(nn.Linear(4, 6), nn.ReLU())
+    net = nn.Sequential(inner, nn.Sequential(nn.Linear(6, 5), nn.ReLU()), nn.Linear(5, 3)).double()
+    weights = torch.linspace(-1.0, 2.0, 6, dtype=torch.float64)
+    own = inner[1].forward
+    if how == "what a row gives":
+        inner.register_forward_hook(lambda module, given, found: found * weights)
+    elif how == "what a row is given":
+        net.register_forward_pre_hook(lambda module, given: (given[0].flip(1),))
+    elif how == "slopes of a row":
+        net[1].register_full_backward_hook(lambda module, given, found: (given[0] * weights,))
+    elif how == "slopes before a row":
+        inner.register_full_backward_pre_hook(lambda module, found: (found[0] * weights,))
+    elif how == "a function in the place of a layer":
+        inner[1].forward = lambda inputs: own(inputs) * weights
+    elif how == "a function in the place of a row":
+        inner.forward = lambda inputs: inner[0](inputs).tanh()
+    return net
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "what a row gives",
+        "what a row is given",
+        "slopes of a row",
+        "slopes before a row",
+        "a function in the place of a layer",
+        "a function in the place of a row",
+    ],
+)
+def test_what_changes_a_row_of_layers_is_part_of_the_model(how: str, seeded: None) -> None:
+    """Beside autograd through the module itself; sums of at most six products, some ten roundings."""
+    net, inputs = perceptron_changed(how), images(3, 7, 4)
+    tape = tape_of(net, Pgd())
+    leaf = inputs.clone().requires_grad_()
+    outputs = net(leaf)
+    slopes = images(4, 7, 3) - 0.5
+    (gradient,) = torch.autograd.grad((outputs * slopes).sum(), leaf)
+    torch.testing.assert_close(tape.forward(inputs), outputs.detach(), rtol=0, atol=1e-13)
+    torch.testing.assert_close(tape.pull(slopes), gradient, rtol=0, atol=1e-13)
+    torch.testing.assert_close(tape.scores(inputs), outputs.detach(), rtol=0, atol=1e-13)
+    plain = perceptron_changed("not at all")
+    assert isinstance(differentiable(plain), PlainMlp)
+    labels = torch.arange(7) % 3
+    found = attack(net, Sample(inputs, labels), Threat("l2", 0.3), Pgd(steps=3))
+    assert torch.equal(found.success, net(found.inputs).argmax(1) != labels)
+    assert torch.equal(found.clean_correct, net(inputs).argmax(1) == labels)
 
 
 # ---------------------------------------------------------------- methods
@@ -708,6 +759,27 @@ def test_proportion_interval_covers_as_promised() -> None:
         assert below == pytest.approx([0.975, 0.025], rel=1e-9), "as much beyond each end"
     with pytest.raises(ValueError, match="confidence"):
         proportion(1, 2, 1.0)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.99])
+def test_accuracies_of_an_attack_have_the_confidence_that_is_asked_for(confidence: float) -> None:
+    """Beyond each end of the interval the counts that were seen, or fewer or more, have half of what is left."""
+    weights = torch.randn(4, 12, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+    def linear(x: torch.Tensor) -> torch.Tensor:
+        return (x - 0.5) @ weights.mT
+
+    result = attack(linear, labeled(linear, 70), Threat("linf", 0.05, UNIT), Pgd(steps=5))
+    counts = int(result.clean_correct.sum()), int((~result.success).sum())
+    assert 0 < counts[1] < counts[0] < 70
+    for share, count in zip(
+        (result.clean_accuracy(confidence), result.robust_accuracy(confidence)), counts, strict=True
+    ):
+        assert share.confidence == confidence
+        assert float(share) == pytest.approx(count / 70, rel=1e-15)
+        below = float(scipy.special.bdtr(count, 70, float(share.upper)))
+        above = 1 - float(scipy.special.bdtr(count - 1, 70, float(share.lower)))
+        assert (below, above) == pytest.approx(((1 - confidence) / 2,) * 2, rel=1e-9)
 
 
 def test_robustness_curve_never_falls_and_equals_the_closed_form(seeded: None) -> None:

@@ -214,8 +214,9 @@ def _simple(module: nn.Module) -> bool:
 
 
 def watched(module: nn.Module) -> bool:
-    """Whether a hook sees what the layer does, and may change it."""
-    return any((module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks))
+    """Whether a hook sees what the layer does, and may change it, or a function of its own takes its place."""
+    hooks = module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks
+    return "forward" in vars(module) or any(hooks)
 
 
 def as_columns(outputs: Tensor, count: int) -> Tensor:
