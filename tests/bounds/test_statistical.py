@@ -305,6 +305,21 @@ def test_the_constraint_can_be_that_of_a_population():
     assert float(bounds.measured_rademacher(wide, population=other)) == pytest.approx(expected, rel=1e-10)
 
 
+def test_in_one_dimension_the_points_of_a_population_count_by_their_weights():
+    """Either side by itself: sums over the data on it, over the root of its share of the second moment of the law."""
+    data, law = sample(6, 1, seed=3), sample(5, 1, seed=4)
+    shares = np.array([0.05, 0.4, 0.1, 0.25, 0.2])
+    population = Sample(law.inputs, law.targets, torch.from_numpy(3 * shares))
+    x, z = data.inputs.numpy()[:, 0], law.inputs.numpy()[:, 0]
+    signs = np.array(list(itertools.product((1.0, -1.0), repeat=6)))
+    sides = [
+        np.abs(signs @ np.maximum(s * x, 0)) / math.sqrt(float(shares @ np.maximum(s * z, 0) ** 2)) for s in (1, -1)
+    ]
+    told = bounds.measured_rademacher(data, 1.7, population=population)
+    assert float(told) == pytest.approx(1.7 / 6 * np.maximum(*sides).mean(), rel=1e-12)
+    assert told.cost == 64
+
+
 def test_a_unit_that_the_population_never_activates_has_no_limit():
     data, right = Sample(np.array([[1.0], [-2.0]]), np.ones(2)), Sample(np.array([[1.0], [3.0]]), np.ones(2))
     assert float(bounds.measured_rademacher(data, population=right)) == math.inf
@@ -430,6 +445,27 @@ def test_relu_of_a_model_and_data():
     )
     assert bounds.relu(model, data, retentivity=0.0).vacuous
     assert bounds.relu(model, data, retentivity=0.0).needed["examples"] == math.inf
+
+
+@pytest.mark.parametrize("symmetrized", [False, True])
+def test_rademacher_reads_all_that_is_not_given_off_a_model_and_data(symmetrized):
+    """Unit by unit and example by example; the norm of 7 examples of full rank is sqrt(7 * 3)."""
+    data, model = sample(7, 3, seed=5, skewed=True), network(width=5)
+    products = data.inputs.numpy() @ model.weights[0].numpy().T
+    top = np.abs(model.weights[1].numpy()[0])
+    energies = (products**2).mean(0) / 2 if symmetrized else (np.maximum(products, 0) ** 2).mean(0)
+    alpha, norm = float(top @ np.sqrt(energies)), math.sqrt(21)
+    beta = 0.5 if symmetrized else 0.2
+    read = bounds.rademacher(model, data, retentivity=0.2, symmetrized=symmetrized)
+    assert read.value == pytest.approx(2 * alpha * norm / 7 / math.sqrt(beta), rel=1e-12)
+    assert read.terms["alpha"] == pytest.approx(alpha, rel=1e-12)
+    assert read.needed["examples"] == pytest.approx(7 * read.value**2, rel=1e-12)
+    lower = bounds.rademacher(model, data, side="lower", symmetrized=symmetrized)
+    assert lower.value == pytest.approx(alpha * norm / 14, rel=1e-12)
+    numbers = ({"alpha": 0.3}, 0.3 * norm / 14), ({"norm": 2.0}, alpha / 7), ({"examples": 50}, alpha * norm / 100)
+    for number, wanted in numbers:
+        told = bounds.rademacher(model, data, side="lower", symmetrized=symmetrized, **number)
+        assert told.value == pytest.approx(wanted, rel=1e-12)
 
 
 def test_grid_of_alphas_spends_exactly_the_confidence():
@@ -613,6 +649,19 @@ def test_lazy_width_is_the_least_fixed_point(margin, steps, inputs, rate):
     assert learning.value <= (lam**2 + 2.45) / (rate * steps)
     printed = bounds.lazy(margin=margin, steps=steps, inputs=inputs, drop=0.0, step_size=rate, printed=True)
     assert printed.value == pytest.approx(4 * lam**2 / (rate * steps), rel=1e-9)
+
+
+@pytest.mark.parametrize("width", [1, 50, 10**6, 1e18])
+@pytest.mark.parametrize(("margin", "steps", "inputs", "step_size"), [(0.05, 400, 9, 0.1), (0.4, 3, 784, 0.5)])
+def test_the_quantities_of_lazy_training_at_a_given_width(margin, steps, inputs, step_size, width):
+    """Written out, at step sizes below the largest one, whether the width suffices or not."""
+    told = bounds.lazy_setting(margin, steps, inputs, step_size=step_size, width=width)
+    c = math.sqrt(inputs) + max(1 / (14 * margin**2), 2 * math.sqrt(math.log(width))) + 1
+    lam = 5 / margin * math.log(2 * step_size * steps)
+    lam += math.sqrt(44 / margin**2 * math.log(24 * step_size * c * math.sqrt(width) * steps**2))
+    found = told.strength, told.radius, told.width, told.needed_width, told.drift
+    wanted = lam, c, width, 2401 * margin**-6 * lam**2, 3.5 * lam / (margin * math.sqrt(width))
+    assert found == pytest.approx(wanted, rel=1e-12)
 
 
 def test_lazy_compression_constants():
