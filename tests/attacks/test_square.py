@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import pytest
@@ -72,6 +73,32 @@ def test_squares_shrink_as_the_queries_go():
         assert {search._side(number) for number in (begin + 2, end + 1)} == {
             (side, side)
         }  # counted after the first move
+
+
+@pytest.mark.parametrize("shape", [(1, 6, 25), (3, 30, 8), (2, 9, 9), (1, 1, 40), (4, 2, 50)])
+@pytest.mark.parametrize("norm", RADII)
+def test_a_square_covers_its_share_of_images_that_are_no_squares(norm, shape):
+    """As published: the root of the share times height times width, odd and at least three for bumps, no more than fit.
+
+    At halving k of a search of 500 queries, between its ends in twentieths of the published numbers.
+    """
+    net, data = classifier()
+    method = Square(queries=500, first=0.6)
+    search = SquareSearch(
+        differentiable(net), Threat(norm, 1.0).around(data.inputs), data.targets, method, torch.Generator()
+    )
+    search.shape = shape
+    _, height, width = shape
+    ends = [0, 0.5, 2.5, 10, 25, 50, 100, 200, 300, 400, 500]
+    for number in range(1, 500):
+        share = 0.6 / 2 ** sum(number - 1 > end for end in ends[1:])
+        if height == 1:
+            wanted = 1, min(max(round(share * width), 1), width)
+        else:
+            side = round(math.sqrt(share * height * width))
+            side = max(side, 1) if norm == "linf" else max(side, 3) + (max(side, 3) % 2 == 0)
+            wanted = min(side, height), min(side, width)
+        assert search._side(number) == wanted
 
 
 @pytest.mark.parametrize("norm", ["l2", "l1"])
