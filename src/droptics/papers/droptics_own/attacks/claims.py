@@ -56,8 +56,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "attacks-in-full",
-        "Losses that attacks climb, aimed or not, sizes of steps, whole random searches by squares, judged searches "
-        "and the reasons to doubt them are those of examples taken one by one.",
+        "Losses that attacks climb, aimed or not, sizes of steps, steps up layers in rows, with hooks and without, "
+        "whole random searches by squares, judged searches and the reasons to doubt them are those of examples taken "
+        "one by one.",
         pair(loss_checks.attacks_in_full),
         (
             "attacks.attack",
@@ -72,7 +73,9 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "reachable-points",
         "Projections, largest linear functions and shortest rises of every threat, with a box and without, are those "
-        "of a solver; random points lie inside, without a box around the inputs and as far as uniform ones on average.",
+        "of a solver; distances and dual norms their definitions, steepest directions attain these and pass over faces "
+        "of the box; random points lie inside, without a box around the inputs and as far as uniform ones on average. "
+        "Threats are read as they are written, batches are joined row by row, what cannot be attacked is refused.",
         pair(threat_checks.reachable_points),
         ("attacks.Threat", "attacks.perturb", "attacks.adapter.BIM"),
         "Beside scipy.optimize.",
@@ -196,8 +199,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-linear-robustness",
         "droptics, on thesis-eq6.3",
         "For affine classifiers with offsets the robust accuracy of the ensemble and the smallest margins are those of "
-        "the worst corner of the l_inf ball, without a box; the ends of its interval, at 95 %, have binomial tails of "
-        "2.5 %, but for 0 where none is right and 1 where all are.",
+        "the worst corner of the l_inf ball, without a box; the ends of its interval, at 95 % and at 90 %, have "
+        "binomial tails of 2.5 % and 5 %, but for 0 where none is right and 1 where all are.",
         check=partial(linear_checks.linear_robustness, 0.2),
         control=partial(linear_checks.linear_robustness, 0.15),
         objects=("attacks.robust_accuracy", "attacks.smallest_margins", "attacks.proportion"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import scipy.stats
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from droptics.attacks import Pgd, Threat, WeakAttackWarning, attack, robustness_curve
+from droptics.attacks import Pgd, Threat, robustness_curve
 from droptics.attacks.ascent import Trail
 from droptics.attacks.attack import _judged, _verdict, check_data, proportion
 from droptics.attacks.gradients import differentiable
@@ -27,13 +26,14 @@ from droptics.attacks.losses import (
     value_and_slope,
     values,
 )
-from droptics.attacks.methods import Bim, Decay, Fgsm, Square, step_sizes
+from droptics.attacks.methods import Square
 from droptics.attacks.square import SquareSearch, bump
 from droptics.data import Sample
 from droptics.errors import CertificateError
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic, Loss
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
+from droptics.papers.droptics_own.attacks.step_checks import steps
 from droptics.papers.droptics_own.telling import fails, same
 from droptics.papers.instances import normal, tensor, uniform
 
@@ -42,7 +42,7 @@ def attacks_in_full(scale: float) -> list[Comparison]:
     """Losses with their slopes, steps, squares, whole random searches, and the verdict on a search."""
     return [
         *_losses(scale),
-        *_steps(scale),
+        *steps(scale),
         *_bumps(scale),
         *_squares(scale),
         *_tries(scale),
@@ -136,45 +136,6 @@ def _losses(scale: float) -> list[Comparison]:
         label_range(part) is None for part in (tensor([1.0]), torch.tensor([True]), torch.tensor([[1]]), labels[:0])
     ]
     found.append(compare(np.array(none, float), "==", scale, "no labels"))
-    return found
-
-
-def _steps(scale: float) -> list[Comparison]:
-    """Sizes of steps, and one-step and fixed-step searches point by point."""
-    found: list[Comparison] = []
-    found.append(compare(step_sizes(None, 3, 0.5, "fixed"), "==", scale * 0.1, "fixed"))
-    found.append(compare(step_sizes(None, 3, 0.5, "decaying"), "==", tensor([0.5, 0.05, 0.005]) * scale, "decaying"))
-    found.append(compare(step_sizes(None, 1, 0.5, "decaying"), "==", [0.5 * scale], "one step"))
-    found.append(
-        compare(step_sizes(Decay(2.0, 0.5, 2), 5, 9.0, "fixed"), "==", tensor([2.0, 2, 1, 1, 0.5]) * scale, "Decay")
-    )
-    found.append(compare(step_sizes(0.3, 2, 9.0, "decaying"), "==", 0.3 * scale, "given"))
-    net = nn.Sequential(linear_head(1, 4, 5), nn.Tanh(), linear_head(3, 5, 3))
-    inputs, labels = uniform(5, 8, 4), torch.arange(8) % 3
-    data = Sample(inputs, labels)
-    for norm in ("linf", "l2"):
-        for method, steps in ((Fgsm(), [0.2]), (Bim(steps=4), [0.04] * 4), (Bim(steps=3, step=0.15), [0.15] * 3)):
-            points = inputs.clone()
-            for size in steps:
-                leaf = points.clone().requires_grad_()
-                (slope,) = torch.autograd.grad(functional.cross_entropy(net(leaf), labels, reduction="sum"), leaf)
-                points = points + scale * size * (
-                    slope.sign() if norm == "linf" else slope / slope.norm(dim=1, keepdim=True)
-                )
-                move = points - inputs
-                if norm == "linf":
-                    move = move.clamp(-0.2, 0.2)
-                else:
-                    move = move * (0.2 / move.norm(dim=1, keepdim=True)).clamp_max(1.0)
-                points = (inputs + move).clamp(0, 1)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", WeakAttackWarning)
-                told = attack(net, data, Threat(norm, 0.2, (0, 1)), method)
-            name = f"{type(method).__name__}, {norm}, {len(steps)}"
-            found.append(compare(told.inputs, "==", points, f"points, {name}"))
-            own = functional.cross_entropy(net(points), labels, reduction="none")
-            found.append(compare(told.losses, "==", own, f"losses, {name}"))
-            found.append(compare(told.gradients, "==", scale * 8 * len(steps), f"gradients, {name}"))
     return found
 
 

@@ -1,0 +1,131 @@
+"""What a claim on steps of attacks compares: their sizes, and a few steps up modules of every kind."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from droptics.attacks import Bim, Decay, Fgsm, Pgd, Threat, WeakAttackWarning, attack
+from droptics.attacks.methods import step_sizes
+from droptics.data import Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.papers.droptics_own.across.small_room_checks import linear_head
+from droptics.papers.instances import normal, tensor, uniform
+
+RADIUS = 0.2
+
+
+def steps(scale: float) -> list[Comparison]:
+    """Sizes of steps; one-step and fixed-step searches point by point, up layers in rows, with hooks and without."""
+    return [*_sizes(scale), *_points(scale), *_watched(scale), *_single(scale)]
+
+
+def _sizes(scale: float) -> list[Comparison]:
+    return [
+        compare(step_sizes(None, 3, 0.5, "fixed"), "==", scale * 0.1, "fixed"),
+        compare(step_sizes(None, 3, 0.5, "decaying"), "==", tensor([0.5, 0.05, 0.005]) * scale, "decaying"),
+        compare(step_sizes(None, 1, 0.5, "decaying"), "==", [0.5 * scale], "one step"),
+        compare(step_sizes(Decay(2.0, 0.5, 2), 5, 9.0, "fixed"), "==", tensor([2.0, 2, 1, 1, 0.5]) * scale, "Decay"),
+        compare(step_sizes(0.3, 2, 9.0, "decaying"), "==", 0.3 * scale, "given"),
+    ]
+
+
+def _slope(net: nn.Module, points: Tensor, labels: Tensor) -> Tensor:
+    leaf = points.clone().requires_grad_()
+    return torch.autograd.grad(functional.cross_entropy(net(leaf), labels, reduction="sum"), leaf)[0]
+
+
+def _walked(net: nn.Module, data: Sample, norm: str, sizes: list[float]) -> Tensor:
+    """The last of these steps from the inputs, each pulled back into the ball and the box [0, 1]."""
+    inputs, points = data.inputs, data.inputs.clone()
+    wide = (-1,) + (1,) * (inputs.ndim - 1)
+    for size in sizes:
+        slope = _slope(net, points, data.targets)
+        length = slope.flatten(1).norm(dim=1).clamp_min(1e-300).view(wide)  # where no unit is active it is zero
+        points = points + size * (slope.sign() if norm == "linf" else slope / length)
+        move = points - inputs
+        if norm == "linf":
+            move = move.clamp(-RADIUS, RADIUS)
+        else:
+            move = move * (RADIUS / move.flatten(1).norm(dim=1).clamp_min(1e-300).view(wide)).clamp_max(1.0)
+        points = (inputs + move).clamp(0, 1)
+    return points
+
+
+def _points(scale: float) -> list[Comparison]:
+    found: list[Comparison] = []
+    net = nn.Sequential(linear_head(1, 4, 5), nn.Tanh(), linear_head(3, 5, 3))
+    data = Sample(uniform(5, 8, 4), torch.arange(8) % 3)
+    for norm in ("linf", "l2"):
+        for method, sizes in ((Fgsm(), [RADIUS]), (Bim(steps=4), [0.04] * 4), (Bim(steps=3, step=0.15), [0.15] * 3)):
+            points = _walked(net, data, norm, [scale * size for size in sizes])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", WeakAttackWarning)
+                told = attack(net, data, Threat(norm, RADIUS, (0, 1)), method)
+            name = f"{type(method).__name__}, {norm}, {len(sizes)}"
+            found.append(compare(told.inputs, "==", points, f"points, {name}"))
+            own = functional.cross_entropy(net(points), data.targets, reduction="none")
+            found.append(compare(told.losses, "==", own, f"losses, {name}"))
+            found.append(compare(told.gradients, "==", scale * 8 * len(sizes), f"gradients, {name}"))
+    return found
+
+
+def _modules() -> Iterator[tuple[str, nn.Module, Tensor]]:
+    """Perceptrons and convolutions in a row, in rows of rows, and with hooks that change what they give or are given.
+
+    What a hook does, or a function in the place of a layer, is part of what is attacked: no formula may pass it over.
+    """
+    vectors, images = uniform(5, 8, 4), uniform(6, 8, 1, 3, 4)
+    first, last = linear_head(1, 4, 5), linear_head(3, 5, 3)
+    yield "a row of rows", nn.Sequential(nn.Sequential(first), nn.Sequential(nn.ReLU(), last)), vectors
+    inner = nn.Sequential(first, nn.ReLU())
+    inner.register_forward_hook(lambda _, given, told: told * tensor([1.0, -2.0, 0.5, 3.0, -1.0]))
+    yield "a hook on a row", nn.Sequential(inner, last), vectors
+    whole = nn.Sequential(linear_head(1, 4, 5), nn.ReLU(), last)
+    whole.register_forward_pre_hook(lambda _, given: (given[0].flip(1) - 0.5,))
+    yield "a hook before a row", whole, vectors
+    turned = nn.Sequential(linear_head(1, 4, 5), nn.ReLU(), last)
+    turned.register_full_backward_hook(lambda _, given, told: (given[0].roll(1, 1),))
+    yield "a hook on slopes", turned, vectors
+    swapped = nn.Sequential(linear_head(1, 4, 5), nn.ReLU(), last)
+    swapped[1].forward = torch.tanh  # type: ignore[assignment]
+    yield "a function in the place of a layer", swapped, vectors
+    layer = nn.Conv2d(1, 2, 2).double().requires_grad_(False)
+    layer.weight.copy_(normal(7, 2, 1, 2, 2))
+    chain = nn.Sequential(nn.Sequential(layer, nn.ReLU()), nn.Flatten(), linear_head(8, 12, 3))
+    yield "convolutions", chain, images
+    bent = nn.Sequential(layer, nn.Sequential(nn.ReLU(), nn.Flatten()), linear_head(8, 12, 3))
+    bent[1].register_forward_hook(lambda _, given, told: told.flip(1))
+    yield "a hook among convolutions", bent, images
+
+
+def _watched(scale: float) -> list[Comparison]:
+    found: list[Comparison] = []
+    for name, net, inputs in _modules():
+        data = Sample(inputs, torch.arange(8) % 3)
+        with torch.no_grad():
+            outputs = net(inputs)
+        for norm in ("linf", "l2"):
+            points = _walked(net, data, norm, [scale * 0.15] * 2)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", WeakAttackWarning)
+                told = attack(net, data, Threat(norm, RADIUS, (0, 1)), Bim(steps=2, step=0.15))
+            found.append(compare(told.inputs, "==", points, f"points, {name}, {norm}"))
+            right = (outputs.argmax(1) == data.targets).double()
+            found.append(compare(1 + told.clean_correct.double(), "==", scale * (1 + right), f"right, {name}"))
+    return found
+
+
+def _single(scale: float) -> list[Comparison]:
+    """A step along the gradient itself, in float32: unless it is asked for, nothing is rounded to fewer digits."""
+    net = nn.Sequential(linear_head(1, 4, 5), nn.Tanh(), linear_head(3, 5, 3)).float()
+    data = Sample(uniform(5, 8, 4).float(), torch.arange(8) % 3)
+    told = attack(net, data, Threat("l2", 0.5), Pgd(steps=1, step=0.1, gradient="raw", stop="never"))
+    moves = (told.inputs - data.inputs).double()
+    wanted = 0.1 * _slope(net.double(), data.inputs.double(), data.targets)
+    # sums of at most ten products, and points near one: some ten roundings of 6e-8, beside 4e-3 of eight digits
+    return [compare(moves, "==", scale * wanted, "a step in single precision", 3e-6)]
