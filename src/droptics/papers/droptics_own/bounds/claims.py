@@ -35,7 +35,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "bound-fields",
         "Terms, claims, trivial values and needed amounts of the bounds of completion, of classes of functions, of "
-        "two-layer networks, of lazy and of adversarial training, printed and corrected, are those of the formulas.",
+        "two-layer networks, of lazy and of adversarial training, printed and corrected, and of four published "
+        "expressions, are those of the formulas.",
         pair(field_checks.bound_fields),
         (
             "bounds.adversarial",
@@ -45,6 +46,7 @@ CLAIMS: tuple[Claim, ...] = (
             "bounds.rademacher",
             "bounds.relu",
             "bounds.squared",
+            "bounds.surveyed",
             "bounds.uniform",
         ),
         "Quadratic equations for what is needed.",

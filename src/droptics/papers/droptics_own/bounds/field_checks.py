@@ -6,18 +6,30 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 
-from droptics.bounds import adversarial, completion, lazy, lazy_setting, rademacher, relu, squared, uniform
+import torch
+
+from droptics.bounds import (
+    adversarial,
+    completion,
+    lazy,
+    lazy_setting,
+    rademacher,
+    relu,
+    squared,
+    surveyed,
+    uniform,
+)
 from droptics.data import Sample
 from droptics.estimates import Bound
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.telling import same
-from droptics.papers.instances import tensor
+from droptics.papers.instances import normal, tensor
 
 
 def bound_fields(scale: float) -> list[Comparison]:
-    """Bounds of completion, networks, classes, lazy and adversarial training, printed and corrected, field by field."""
-    return by_parts((_completed, _classes, _attacked, _lazy), scale)
+    """Bounds of completion, networks, classes, lazy and adversarial training, published ones, field by field."""
+    return by_parts((_completed, _classes, _attacked, _lazy, _published), scale)
 
 
 def _fields(
@@ -257,4 +269,41 @@ def _lazy(scale: float) -> list[Comparison]:
     never = {"steps": math.inf, "width": math.inf}
     rest = ("thesis-thm15", math.inf, 1.0, never)
     found += _fields(nothing, {"margin": 0.0}, rest, "not separable", scale)
+    return found
+
+
+def _published(scale: float) -> list[Comparison]:
+    """Four published expressions: their factors by name; the hidden layers are two, the widest of them six."""
+    found: list[Comparison] = []
+    layers, inputs = [normal(1, 6, 3), normal(2, 4, 6), normal(3, 2, 4)], normal(4, 7, 3)
+    norms = [torch.linalg.svdvals(layer)[0].item() for layer in layers]
+    sizes = [layer.square().sum().sqrt().item() for layer in layers]
+    lengths = [sum(row.square().sum().sqrt().item() for row in layer) for layer in layers]
+    spread = sum((one / norm) ** (2 / 3) for one, norm in zip(lengths, norms, strict=True)) ** 1.5
+    energy = math.sqrt(6 * sum((one / norm) ** 2 for one, norm in zip(sizes, norms, strict=True)))
+    longest = inputs.square().sum(1).max().sqrt().item()
+    for data, given, power, dual in (
+        (None, None, 1.0, 1.0),
+        (None, 0.3, 2.0, 0.3),
+        (Sample(inputs, normal(5, 7, 2)), None, 1.0, inputs.abs().max().item()),
+        (Sample(inputs, normal(5, 7, 2)), None, 4.0, inputs.abs().pow(4 / 3).sum(1).max().item() ** 0.75),
+        (Sample(inputs, normal(5, 7, 2)), 0.3, 4.0, 0.3),
+    ):
+        size = given or (1.0 if data is None else longest)
+        n = 7 if data is not None else 50
+        paths = (layers[2].abs() ** power @ layers[1].abs() ** power @ layers[0].abs() ** power).sum().item()
+        wide = (2 * 6 ** (1 - 1 / power)) ** 2 * math.sqrt(math.log(3))
+        factors = {
+            "path norm": {"path norm": paths ** (1 / power), "architecture": wide, "inputs": dual},
+            "spectral": {"product of norms": math.prod(norms), "architecture": spread, "inputs": size},
+            "PAC-Bayes": {"product of norms": math.prod(norms), "architecture": 2 * energy, "inputs": size},
+            "Frobenius": {"product of norms": math.prod(sizes), "architecture": math.sqrt(2), "inputs": size},
+        }
+        told = surveyed(layers, data, examples=None if data is not None else n, power=power, input_norm=given)
+        found.append(same(list(told), list(factors), f"names of expressions, {power}, {given}", scale))
+        for number, (name, own) in enumerate(factors.items(), start=1):
+            terms = {**own, "1 / sqrt(examples)": 1 / math.sqrt(n)}
+            value = math.prod(terms.values())
+            rest = (f"thesis-eq1.{number}", value, 1.0, {"examples": n * value**2})
+            found += _fields(told[name], terms, rest, f"{name}, {power}, {given}, {data is None}", scale)
     return found
