@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from droptics.attacks import Apgd, Fab, Fgsm, Margin, Pgd, Threat, ensemble, robust_accuracy, standard_attacks
+from droptics.attacks import Apgd, Bim, Fab, Fgsm, Margin, Pgd, Threat, ensemble, robust_accuracy, standard_attacks
 from droptics.attacks.robustness import Stage
 from droptics.audits import rounds
 from droptics.audits.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, curves, ticks
@@ -168,7 +168,19 @@ def _went_on(scale: float) -> list[Comparison]:
     state.left = 0
     ensemble._run_stage(module, data, threat, (0, methods[0]), (state, None), 5)
     found.append(same(state.stages, [replace(empty, method=ensemble._words(methods[0]))], "nobody is left", scale))
-    return [*found, *_stored(scale)]
+    return [*found, *_stored(scale), *_stays(module, data, threat, scale)]
+
+
+def _stays(module: nn.Module, data: Sample, threat: Threat, scale: float) -> list[Comparison]:
+    """A step that everybody takes moves those who are wrong before, too, who are told to stay where they are."""
+    told = robust_accuracy(module, data, threat, [Bim(steps=2), Pgd(Margin(), steps=2)], batch=5)
+    before, fooled = (module(points).argmax(1) != data.targets for points in (data.inputs, told.inputs))
+    moved = (told.inputs - data.inputs).abs().amax(1)
+    return [
+        same((int(before.sum()) > 0, bool((fooled & ~before).any())), (True, True), "some are wrong before", scale),
+        compare(1 + moved[before | ~fooled], "==", scale, "who was wrong before, or is not fooled, stays"),
+        compare(1 + (told.found_by < 0).double(), "==", scale * (1 + before.double()), "who was wrong before"),
+    ]
 
 
 def _stored(scale: float) -> list[Comparison]:

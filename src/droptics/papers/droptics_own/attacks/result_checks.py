@@ -11,6 +11,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from scipy.stats import binom
 from torch import nn
 
 from droptics.attacks import Bim, Fgsm, Margin, Pgd, Robustness, Threat, attack, robustness
@@ -202,4 +203,13 @@ def _answered(scale: float) -> list[Comparison]:
             compare(told.clean_accuracy().value, "==", scale * 0.8, f"accuracy, {name}"),
             compare(told.robust_accuracy().value, "==", scale * (1 - rates[-1]), f"robust accuracy, {name}"),
         ]
+        for confidence in (0.95, 0.6):
+            for share, count in (
+                (told.clean_accuracy(confidence), 4),
+                (told.robust_accuracy(confidence), round(5 * (1 - rates[-1]))),
+            ):
+                # beyond its ends as many or more of five, and as few or fewer, have half of what is left each
+                tails = binom.sf(count - 1, 5, float(share.lower)), binom.cdf(count, 5, float(share.upper))
+                wanted = scale * (1 - confidence) / 2
+                found.append(compare(tails, "==", [wanted] * 2, f"tails of {count} of 5, {confidence}, {name}"))
     return found

@@ -25,6 +25,7 @@ from droptics.attacks import (
     Margin,
     Pgd,
     Reflected,
+    Robustness,
     Square,
     Threat,
     attack,
@@ -144,6 +145,14 @@ def _interrupted(scale: float) -> list[Comparison]:
     return [*found, compare(fooled, "==", scale * (far <= threat.radius).double(), "fooled by default")]
 
 
+def _who(told: Robustness, far: Tensor, radius: float, scale: float, label: str) -> list[Comparison]:
+    """Example by example: wrong before where the distance is negative, fooled where it is below the radius."""
+    clear = (far - radius).abs() >= 1e-3 * radius
+    states = torch.where(told.found_by < 0, 1.0, torch.where(told.found_by < len(told.stages), 2.0, 3.0))
+    wanted = torch.where(far < 0, 1.0, torch.where(far < radius, 2.0, 3.0))
+    return [compare(states[clear], "==", scale * wanted[clear], f"who is fooled, {label}")]
+
+
 def affine_ensembles(scale: float) -> list[Comparison]:
     """Ensembles of attacks on affine models fool exactly those nearer than the radius, resumed runs too."""
     found = _interrupted(scale) if scale == 1 else []
@@ -177,6 +186,7 @@ def affine_ensembles(scale: float) -> list[Comparison]:
             label = f"{classes} outputs, {norm}"
             found.append(compare(told.robust.value, "==", scale * share, f"robust, {label}", precision=float(slack)))
             found.append(compare(told.clean.value, "==", scale * (far > 0).double().mean(), f"clean, {label}"))
+            found += _who(told, far, radius, scale, label)
             found.append(compare(again.robust.value, "==", told.robust.value, f"resumed, {label}"))
             found.append(compare(again.inputs, "==", told.inputs, f"points of a resumed run, {label}"))
             found.append(compare(len(told.stages), "==", scale * 4, f"stages, {label}"))
