@@ -35,7 +35,8 @@ CLAIMS: tuple[Claim, ...] = (
         "random-starts",
         "Ascents that begin at random points: examples that are wrong from the start stay where they are if the fooled "
         "leave, and climb like all others if nobody does; points, counts and restarts are those of single examples. So "
-        "are those of all wrong classes that are aimed at side by side from given points.",
+        "are those of all wrong classes that are aimed at side by side from given points. Who meets no gradient where "
+        "it starts is stuck.",
         pair(random_start_checks.random_starts),
         ("attacks.Apgd", "attacks.Margin", "attacks.Pgd", "attacks.Threat"),
         "By autograd, example by example.",
@@ -74,7 +75,8 @@ CLAIMS: tuple[Claim, ...] = (
         "reachable-points",
         "Projections, largest linear functions and shortest rises of every threat, with a box and without, are those "
         "of a solver; distances and dual norms their definitions, steepest directions attain these and pass over faces "
-        "of the box; random points lie inside, without a box around the inputs and as far as uniform ones on average. "
+        "of the box; random points lie inside, without a box around the inputs and as far as uniform ones on average; "
+        "points are inside up to the rounding of their coordinates. "
         "Threats are read as they are written, batches are joined row by row, what cannot be attacked is refused.",
         pair(threat_checks.reachable_points),
         ("attacks.Threat", "attacks.perturb", "attacks.adapter.BIM"),

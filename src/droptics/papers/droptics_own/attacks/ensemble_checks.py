@@ -35,12 +35,13 @@ from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic
 from droptics.masks import Bernoulli
-from droptics.models import LastLayer, ReLUNet, TwoLayerLinear
+from droptics.models import ReLUNet, TwoLayerLinear
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.attacks.affine_checks import affine_models
+from droptics.papers.droptics_own.attacks.averaged_checks import averaged, masked
 from droptics.papers.droptics_own.audits.audit_checks import every_coin
-from droptics.papers.droptics_own.telling import refuses, same
-from droptics.papers.instances import coin_masks, normal, tensor, uniform
+from droptics.papers.droptics_own.telling import same
+from droptics.papers.instances import normal, tensor, uniform
 
 searching: Any = sys.modules["droptics.attacks.search"]
 
@@ -48,82 +49,16 @@ searching: Any = sys.modules["droptics.attacks.search"]
 def ensembles_in_full(scale: float) -> list[Comparison]:
     """Affine models, means over masks, boundary searches, blocks, stages and their words."""
     if scale != 1:  # a control need not be long
-        return [*affine_models(scale), *_averaged(scale)]
+        return [*affine_models(scale), *averaged(scale)]
     return [
         *affine_models(scale),
-        *_averaged(scale),
+        *averaged(scale),
         *_boundaries(scale),
         *_blocks(scale),
         *_stages(scale),
         *_random(scale),
         *_words_of(scale),
     ]
-
-
-def _masked(net: ReLUNet, inputs: Tensor, z: Tensor) -> Tensor:
-    """Outputs with multipliers on two inputs and on the hidden units."""
-    hidden = torch.relu((inputs * z[:2]) @ net.weights[0].mT + net.biases[0])
-    return (hidden * z[2:]) @ net.weights[1].mT + net.biases[1]
-
-
-def _averaged(scale: float) -> list[Comparison]:
-    """Means over all masks, over draws, and in closed form; other draws; single passes."""
-    found: list[Comparison] = []
-    rates = [0.2, 0.4, 0.3, 0.1, 0.5]  # two inputs and three units
-    net = ReLUNet([normal(1, 3, 2), normal(2, 4, 3)], [normal(3, 3), normal(4, 4)])
-    inputs, labels = normal(5, 7, 2), torch.arange(7) % 4
-    listed = [(mask / (1 - tensor(rates)), chance) for mask, chance in coin_masks(rates)]
-    each = torch.stack([_masked(net, inputs, z) for z, _ in listed])
-    chances = tensor([chance for _, chance in listed])
-    mean = (chances[:, None, None] * each.softmax(-1)).sum(0).log()
-    told = Averaged.of(net, Bernoulli(tensor(rates), 5))
-    found.append(compare(told(inputs), "==", scale * mean, "all masks"))
-    found.append(same((told.exact, told.closed, len(told.chances)), (True, False, 32), "what it is", scale))
-    found.append(same((told.again(5, 1) is told, told.quiet is net), (True, True), "again", scale))
-    right = (each.argmax(2) == labels).double().mean(1)
-    found.append(compare(told.single_accuracy(inputs, labels), "==", scale * float(chances @ right), "a single pass"))
-    order = sorted(range(32), key=lambda k: told.chances.tolist()[k])
-    found.append(compare(told.chances[order], "==", scale * chances.sort().values, "chances"))
-    wide = Bernoulli(0.4, 13)
-    large = ReLUNet([normal(1, 11, 2), normal(2, 4, 11)], [normal(3, 11), normal(4, 4)])
-    drawn = Averaged.of(large, wide, draws=5, seed=3)
-    z = wide.multipliers(5, torch.Generator().manual_seed(3))
-    outputs = torch.stack([_masked(large, inputs, row) for row in z])
-    found.append(compare(drawn(inputs), "==", scale * outputs.softmax(-1).mean(0).log(), "drawn masks"))
-    fresh = drawn.again(9, 4)
-    found.append(same((drawn.exact, len(fresh.chances), fresh is drawn), (False, 9, False), "others", scale))
-    one = LastLayer.of(linear_head(1, 3, 1))
-    line = TwoLayerLinear(normal(1, 1, 3), normal(2, 2, 3))
-    features, signs, law = normal(6, 5, 3), tensor([1.0, -1, 1, 1, -1]), Bernoulli(tensor([0.3, 0.1, 0.5]), 3)
-    for model, points in ((one, features), (line, normal(7, 5, 2))):
-        told = Averaged.of(model, law)
-        score = one.head(features) if model is one else points @ line.V @ line.U.mT
-        found.append(compare(told(points), "==", scale * score.detach().reshape(5, 1), "one score"))
-        found.append(same((told.closed, told.exact), (True, True), "in closed form", scale))
-        kept, odds = every_coin([0.3, 0.1, 0.5])
-        hidden, weight, bias = (
-            (features, one.head.weight, one.head.bias) if model is one else (points @ line.V, line.U, 0)
-        )
-        own = ((hidden * (kept / (1 - law.drop))[:, None]) @ weight.mT + bias)[..., 0]
-        share = float(odds @ (own * signs > 0).double().mean(1))
-        found.append(compare(told.single_accuracy(points, signs), "==", scale * share, "signs of single passes"))
-    module = nn.Sequential(linear_head(1, 2, 4), nn.Dropout(0.5), linear_head(3, 4, 1)).eval()
-    mean_score = Averaged.of(module, draws=3, seed=2)
-    passes = mean_score.passes(inputs)
-    found.append(compare(mean_score(inputs), "==", scale * passes.mean(0), "mean score of a module"))
-    found.append(same((mean_score.quiet is module, module[1].training), (True, False), "the module itself", scale))
-    torch.manual_seed(2 + 1)
-    mask = nn.functional.dropout(torch.ones(1, 4).double(), 0.5)
-    own = linear_head(3, 4, 1)(linear_head(1, 2, 4)(inputs) * mask)
-    found.append(compare(passes[1], "==", scale * own, "the second draw"))
-    for call, words in (
-        (lambda: Averaged.of(net), "masks must be given"),
-        (lambda: Averaged.of(module, law), "a module brings its own"),
-        (lambda: Averaged.of(inputs.sum), "must be a module or a droptics Model"),  # type: ignore[arg-type]
-        (lambda: Averaged.of(module, draws=0), "draws must be"),
-    ):
-        found.append(refuses(call, words, words))
-    return found
 
 
 def _crossed(net: nn.Module, points: Tensor, labels: Tensor) -> Tensor:
@@ -253,7 +188,9 @@ def _stages(scale: float) -> list[Comparison]:
         labels = net(inputs).argmax(1)
     labels[::8] = (labels[::8] + 1) % 3
     data, threat = Sample(inputs, labels), Threat("linf", 0.1, (0, 1))
-    methods: list[Any] = [Bim(CrossEntropy(), 1, 0.02), Bim(CrossEntropy(), 3, 0.02), Bim(Margin("greedy"), 6, 0.03)]
+    # the last one leads less far than those before it
+    methods: list[Any] = [Bim(CrossEntropy(), 1, 0.02), Bim(CrossEntropy(), 3, 0.02)]
+    methods += [Bim(Margin("greedy"), 6, 0.03), Bim(Margin("greedy"), 1, 0.01)]
     state = replace(_Progress.begin(net, data), parts={1: 2})
     left, margins = torch.arange(30), torch.full((30,), math.inf).double()
     by, points = torch.full((30,), 10**6), inputs.clone()
@@ -290,14 +227,16 @@ def _stages(scale: float) -> list[Comparison]:
         found.append(compare(told, "==", [scale * k for k in (attacked, int(won.sum()), passes, 0)], f"stage {number}"))
         left = torch.tensor([k for k in left.tolist() if by[k] == 10**6])
         found.append(same(state.left, len(left), f"left after {number}", scale))
-    found.append(compare(1 + state.found_by, "==", scale * (1 + by), "found by"))
-    found.append(compare(state.inputs, "==", scale * points, "points", 1e-9))
-    found.append(compare(state.margins, "==", scale * margins, "least margins", 1e-9))
-    for number, left_over in ((1, state.left), (3, 0)):
+    found += [
+        compare(1 + state.found_by, "==", scale * (1 + by), "found by"),
+        compare(state.inputs, "==", scale * points, "points", 1e-9),
+        compare(state.margins, "==", scale * margins, "least margins", 1e-9),
+    ]
+    for number, left_over in ((1, state.left), (4, 0)):
         state.left = left_over
         _run_stage(net, data, threat, (number, methods[1]), (state, None), 7)
     told = [len(state.stages), state.stages[-1].attacked, state.stages[-1].found, state.stages[-1].gradients]
-    found.append(same(told, [4, 0, 0, 0], "a stage that has ended, and one for nobody", scale))
+    found.append(same(told, [5, 0, 0, 0], "a stage that has ended, and one for nobody", scale))
     return [*found, *_doubted(state, data, scale), *_summed(net, data, scale)]
 
 
@@ -399,9 +338,9 @@ def _drawn(scale: float) -> list[Comparison]:
 
     def wrong(points: Tensor, count: int, seed: int) -> Tensor:
         masks = law.multipliers(count, torch.Generator().manual_seed(seed))
-        return torch.stack([_masked(net, points, row) for row in masks]).softmax(-1).mean(0).argmax(1) != labels
+        return torch.stack([masked(net, points, row) for row in masks]).softmax(-1).mean(0).argmax(1) != labels
 
-    labels = _masked(net, inputs, torch.ones(13)).argmax(1)
+    labels = masked(net, inputs, torch.ones(13)).argmax(1)
     by, points = (
         {True: torch.full((24,), 2), False: torch.full((24,), 2)},
         {True: inputs.clone(), False: inputs.clone()},

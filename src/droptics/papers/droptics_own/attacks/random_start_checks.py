@@ -58,7 +58,37 @@ def random_starts(scale: float) -> list[Comparison]:
         found.append(compare(trail.inputs[wrong], "==", scale * inputs[wrong], f"left alone, adaptive, {norm}"))
         found.append(compare(trail.fooled[wrong].double(), "==", scale, f"and counted, {norm}"))
         found.append(compare(int(trail.tally[0]), "==", scale * 3, f"from the start, adaptive, {norm}"))
-    return [*found, *_side_by_side(scale)]
+    return [*found, *_still(scale), *_side_by_side(scale)]
+
+
+def _still(scale: float) -> list[Comparison]:
+    """Where the network is flat nobody moves from a random start; that is far from the input, and yet to be stuck.
+
+    The others climb 40 (x - 1/2) to the end of the ball, or are fooled.
+    """
+    net = nn.Sequential(linear_head(1, 1, 1), nn.ReLU(), linear_head(1, 1, 2))
+    with torch.no_grad():
+        for part, values in zip(net.parameters(), ([[1.0]], [-0.5], [[0.0], [40.0]], [1.0, 0.0]), strict=True):
+            part.copy_(torch.tensor(values))
+    inputs, labels = torch.tensor([[0.1], [0.2], [0.2], [0.57], [0.9]]).double(), torch.tensor([0, 0, 1, 0, 1])
+    # flat: right, right, wrong as it is; steep: fooled within 0.1, and right as far as the ball goes
+    threat, found = Threat("linf", 0.1, (0, 1)), []
+    for restarts in (1, 2):
+        for kind, method in (
+            (Ascent, Pgd(steps=3, start="random", restarts=restarts, seed=5)),
+            (DeviceAscent, Pgd(steps=3, start="random", restarts=restarts, seed=5)),
+            (AskingAscent, Pgd(steps=3, start="random", restarts=restarts, seed=5)),
+            (AdaptiveAscent, Apgd(steps=6, start="random", restarts=restarts, seed=5)),
+        ):
+            region, draws = threat.around(inputs), torch.Generator().manual_seed(5)
+            trail = kind(differentiable(net), region, labels, method, draws).run()  # type: ignore[arg-type]
+            name = f"{kind.__name__}, {restarts} starts"
+            assert trail.stuck is not None
+            told = [1 + trail.stuck.double(), 1 + trail.fooled.double()]
+            wanted = [[2.0, 2.0, 1.0, 1.0, 1.0], [1.0, 1.0, 2.0, 2.0, 1.0]]
+            found.append(compare(told[0], "==", [scale * one for one in wanted[0]], f"stuck where it is flat, {name}"))
+            found.append(compare(told[1], "==", [scale * one for one in wanted[1]], f"fooled beside, {name}"))
+    return found
 
 
 def _climbed(

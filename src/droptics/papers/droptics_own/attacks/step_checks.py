@@ -10,10 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from droptics.attacks import Bim, Decay, Fgsm, Pgd, Threat, WeakAttackWarning, attack
+from droptics.attacks.chain import Chain
+from droptics.attacks.gradients import PlainMlp, differentiable
 from droptics.attacks.methods import step_sizes
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, tensor, uniform
 
 RADIUS = 0.2
@@ -127,5 +130,11 @@ def _single(scale: float) -> list[Comparison]:
     told = attack(net, data, Threat("l2", 0.5), Pgd(steps=1, step=0.1, gradient="raw", stop="never"))
     moves = (told.inputs - data.inputs).double()
     wanted = 0.1 * _slope(net.double(), data.inputs.double(), data.targets)
+    plain = nn.Sequential(linear_head(1, 4, 5), nn.ReLU(), linear_head(3, 5, 3)).float()
+    with torch.autocast("cpu", torch.bfloat16):  # layers round there, which no formula of theirs does
+        kinds = isinstance(differentiable(plain), PlainMlp), Chain.of(plain) is None
     # sums of at most ten products, and points near one: some ten roundings of 6e-8, beside 4e-3 of eight digits
-    return [compare(moves, "==", scale * wanted, "a step in single precision", 3e-6)]
+    return [
+        compare(moves, "==", scale * wanted, "a step in single precision", 3e-6),
+        same((*kinds, isinstance(differentiable(plain), PlainMlp)), (False, True, True), "by formula", scale),
+    ]

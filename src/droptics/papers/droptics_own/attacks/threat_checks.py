@@ -119,8 +119,14 @@ def _edges(inputs: Tensor, scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     boxed = Threat("linf", 0.5, (0.0, 1.0)).around(inputs)
     outside = inputs.clone()
-    outside[1, 0, 0] = 1.0 + 1e-6
-    found.append(same(boxed.contains(outside).tolist(), [True, False, True, True], "out of the box", scale))
+    outside[1, 0, 0], outside[2, 1, 0] = 1.0 + 1e-6, -1e-6
+    found.append(same(boxed.contains(outside).tolist(), [True, False, False, True], "out of the box", scale))
+    # every coordinate is rounded by 0.4 units in the last place away from its input, or put 9.4 of them too far
+    eps, count = torch.finfo(torch.float64).eps, 2**14
+    for norm, spread in (("linf", 1), ("l2", 128), ("l1", count)):
+        around = Threat(norm, spread * 1000.6 * eps).around(torch.ones(3, count).double())
+        moved = torch.ones(3, count).double() + tensor([[1000.6], [1001.0], [1010.0]]) * eps
+        found.append(same(around.contains(moved).tolist(), [True, True, False], f"rounded, {norm}", scale))
     blocked = Threat("l1", 1.0, (0.0, 1.0)).steepest(
         tensor([[3.0, -2.0, 1.0], [3.0, -2.0, 0.0]]), tensor([[1.0, 0.0, 0.5], [1.0, 0.3, 0.0]])
     )

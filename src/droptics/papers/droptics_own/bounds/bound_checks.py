@@ -243,6 +243,14 @@ def _measured(scale: float) -> list[Comparison]:
     found.append(
         compare(measured_rademacher(Sample(space, nothing)).value, "==", scale * linear, "a linear relaxation")
     )
+    dozen = normal(11, 12, 1)
+    patterns = tensor(list(itertools.product((1.0, -1.0), repeat=12)))
+    gains = (patterns @ torch.relu(dozen * tensor([1.0, -1.0]))).abs()
+    listed = (gains / torch.relu(dozen * tensor([1.0, -1.0])).square().mean(0).sqrt()).amax(1).mean() / 12
+    told = measured_rademacher(Sample(dozen, torch.zeros(12, 1).double()), draws=16)
+    ends = [float(end) for end in (told.value, told.lower, told.upper)]
+    found.append(compare(ends, "==", scale * float(listed), "all signs of a dozen"))
+    found.append(compare(told.cost, "==", 4096, "patterns of a dozen"))
     many = Sample(normal(10, 13, 1), torch.zeros(13, 1).double())
     drawn = measured_rademacher(many, draws=64, seed=5)
     signs = torch.randint(0, 2, (64, 13), generator=torch.Generator().manual_seed(5)) * 2.0 - 1
