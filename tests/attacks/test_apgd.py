@@ -195,6 +195,21 @@ def test_a_sparse_step_along_one_coordinate_alone_has_length_one(share):
     assert torch.equal(step, torch.tensor([[0.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]))
 
 
+@pytest.mark.parametrize("target", ["greedy", "nearest", "every"])
+def test_gradients_are_those_of_who_is_right_as_it_is(target):
+    """One for each class that is put in order, then one for each run that begins; a first step needs no other."""
+    net, data = classifier()
+    targets = data.targets.clone()
+    targets[:7] = (targets[:7] + 1) % 5
+    method = Apgd(Margin(target, candidates=3), steps=1)
+    trail = AdaptiveAscent(
+        differentiable(net), Threat("l2", 1e-6).around(data.inputs), targets, method, torch.Generator()
+    ).run()
+    ordered, runs = {"greedy": (0, 1), "nearest": (3, 1), "every": (3, 3)}[target]
+    assert int(trail.tally[0]) == 7
+    assert int(trail.tally[-1]) == 53 * (ordered + runs)
+
+
 @pytest.mark.parametrize("bad", [{"steps": 0}, {"restarts": 0}, {"start": "middle"}])
 def test_bad_options_are_named(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):

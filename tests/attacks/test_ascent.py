@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 from droptics.attacks import (
+    Apgd,
     Bim,
     CrossEntropy,
     Fgsm,
@@ -118,6 +120,22 @@ def test_blocks_begin_at_their_own_starts(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(search, "_BLOCK", 1)
     parts = search.search(net, points, labels, threat, method)
     torch.testing.assert_close(parts.inputs, whole.inputs, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("restarts", [1, 2])
+@pytest.mark.parametrize("method", [Pgd(steps=3, start="random"), Apgd(steps=6, start="random")])
+def test_who_meets_no_gradient_at_a_random_start_is_stuck_there(method: Pgd | Apgd, restarts: int) -> None:
+    """Far from its input, which it never saw: two are right and flat, one is wrong and flat, the others are steep."""
+
+    def bent(points: torch.Tensor) -> torch.Tensor:
+        return torch.cat([torch.ones_like(points), 40 * torch.relu(points - 0.5)], 1)
+
+    inputs = torch.tensor([[0.1], [0.2], [0.2], [0.57], [0.9]])
+    threat, method = Threat("linf", 0.1, (0, 1)), replace(method, restarts=restarts, seed=5)
+    trail = search.search(bent, inputs, torch.tensor([0, 0, 1, 0, 1]), threat, method)
+    assert trail.stuck is not None
+    assert trail.stuck.tolist() == [True, True, False, False, False]
+    assert trail.fooled.tolist() == [False, False, True, True, False]
 
 
 def test_nobody_fooled_is_stuck() -> None:

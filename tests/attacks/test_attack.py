@@ -394,6 +394,19 @@ def test_random_starts_follow_the_seed_and_only_help() -> None:
     torch.testing.assert_close(given_one.inputs, attack(net, data, threat, Pgd(steps=5, start="random", seed=1)).inputs)
 
 
+def test_points_for_training_follow_the_generator_that_is_passed() -> None:
+    net = mlp(7)
+    data = labeled(net, 30)
+    threat, method = Threat("linf", 0.06, UNIT), Pgd(steps=2, start="random", stop="never", seed=3)
+    passed, again = (
+        perturb(net, data.inputs, data.targets, threat, method, torch.Generator().manual_seed(5)) for _ in range(2)
+    )
+    seeded = perturb(net, data.inputs, data.targets, threat, Pgd(steps=2, start="random", stop="never", seed=5))
+    assert torch.equal(passed, again)
+    assert torch.equal(passed, seeded), "a seed is a generator that begins with it"
+    assert not torch.equal(passed, perturb(net, data.inputs, data.targets, threat, method))
+
+
 def test_bad_methods_are_refused() -> None:
     for arguments, message in (
         ({"steps": 0}, "steps must be"),

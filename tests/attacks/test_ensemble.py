@@ -74,6 +74,18 @@ def test_examples_wrong_from_the_start_are_counted_apart():
     assert torch.equal(result.inputs[:7], data.inputs[:7])
 
 
+def test_who_was_wrong_before_or_is_not_fooled_stays_where_it_was():
+    """Also after a step that everybody takes."""
+    net, data = classifier()
+    targets = data.targets.clone()
+    targets[:7] = (targets[:7] + 1) % 5
+    result = robust_accuracy(net, Sample(data.inputs, targets), THREAT, [Fgsm(), SHORT[0]])
+    stays = (result.found_by == -1) | (result.found_by == 2)
+    assert torch.equal(result.found_by == -1, torch.arange(60) < 7)
+    assert bool((result.found_by == 0).any())
+    assert torch.equal((result.inputs == data.inputs).flatten(1).all(1), stays)
+
+
 @pytest.mark.parametrize("end", [2, 5])  # in the first attack, which finds who is wrong as it is, and in the second
 def test_a_run_that_broke_off_goes_on_to_the_same_result(tmp_path, monkeypatch, end):
     net, data = classifier()
@@ -457,6 +469,27 @@ def test_a_score_that_is_linear_in_its_masks_has_its_mean_in_closed_form(kind):
     result = robust_accuracy(mean, data, Threat("l2", 0.05), [Pgd(Margin(), steps=10)])
     assert result.randomness is not None
     assert "the mean prediction in closed form. A single random pass" in str(result).replace("\n", " ")
+
+
+@pytest.mark.parametrize("kind", [TwoLayerLinear, LastLayer])
+def test_several_outputs_have_no_mean_in_closed_form(kind):
+    """The mean of the softmax over all masks is not the softmax of the mean."""
+    generator = torch.Generator().manual_seed(0)
+    parts = [torch.randn(*shape, generator=generator).double() for shape in ((3, 4), (2, 4))]
+    if kind is TwoLayerLinear:
+        net = TwoLayerLinear(*parts)
+    else:
+        net = LastLayer.of(nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 3)).double())
+        with torch.no_grad():
+            net.head.weight.copy_(2 * parts[0])
+    law, inputs = Bernoulli(0.4, 4), torch.rand(6, 2, generator=generator).double()
+    mean = Averaged.of(net, law)
+    with torch.no_grad():
+        brute = sum(chance * net.outputs(inputs, row).softmax(-1) for row, chance in law.atoms())
+        torch.testing.assert_close(mean(inputs), brute.log(), rtol=0, atol=1e-12)
+        assert not torch.allclose(brute, net.outputs(inputs).softmax(-1), atol=1e-3)
+    assert mean.exact
+    assert not mean.closed
 
 
 def test_means_over_draws_do_not_depend_on_the_batch_and_follow_their_seed():

@@ -256,11 +256,13 @@ def test_halved_batches_ask_as_many_at_a_time_and_never_more_than_they_may(monke
     assert idle.queries == sum(count * len(look) * look.step for count, look in asked)
 
 
-def test_squares_lie_where_the_published_ones_do():
+@pytest.mark.parametrize("shape", [(2, 7, 7), (3, 5, 9), (1, 12, 7)])
+def test_squares_lie_where_the_published_ones_do(shape):
     net, data = classifier()
     region = Threat("l2", 1.0).around(data.inputs)
     search = SquareSearch(differentiable(net), region, data.targets, Square(), torch.Generator())
-    _, height, width = search.shape
+    search.shape = shape
+    _, height, width = shape
     draw = torch.rand(2000, 2, generator=torch.Generator().manual_seed(0))
     draw[:2] = torch.tensor([[0.0, 0.0], [1.0, 1.0]])  # a product with a number just below one may round to it
     pixels = search._pixels((3, 5), draw)[:, 0]

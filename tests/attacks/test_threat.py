@@ -122,6 +122,24 @@ def test_tiny_gradients_keep_their_direction(norm: str) -> None:
     torch.testing.assert_close(direction, torch.tensor(expected))
 
 
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_directions_of_a_batch_are_those_of_its_rows(norm: str, dtype: torch.dtype) -> None:
+    """Large, tiny and no gradients beside each other; a direction is rounded a few times, relative to one."""
+    tiny = torch.finfo(dtype).tiny
+    rows = [[3.0, -4.0, 1.0], [3e4 * tiny, -4e4 * tiny, 0.0], [0.0, 0.0, 0.0], [2e15, 1e15, -2e15]]
+    gradients = torch.tensor(rows, dtype=dtype)
+    told = Threat(norm, 1.0).steepest(gradients)
+    for row, direction in zip(gradients.double(), told.double(), strict=True):
+        unit = row / row.abs().amax().clamp_min(1e-320)
+        wanted = {
+            "linf": unit.sign(),
+            "l2": unit / unit.norm().clamp_min(1e-300),
+            "l1": unit.sign() * (torch.arange(3) == unit.abs().argmax()),
+        }[norm]
+        torch.testing.assert_close(direction, wanted, rtol=0, atol=8 * torch.finfo(dtype).eps)
+
+
 def test_l1_direction_passes_over_blocked_coordinates() -> None:
     threat = Threat("l1", 1.0, (0.0, 1.0))
     points = torch.tensor([[1.0, 0.5, 0.0]])
@@ -156,6 +174,24 @@ def test_contains_refuses_what_is_outside_or_not_finite() -> None:
     points = torch.tensor([[0.5, 0.5], [1.01, 0.5], [float("nan"), 0.5], [float("inf"), 0.5], [1.0, 1.0]])
     assert region.contains(points).tolist() == [True, False, False, False, True]
     assert not bool(Threat("l2", 0.5).around(torch.zeros(1, 2)).contains(torch.tensor([[0.5, 0.01]])))
+
+
+def test_points_beyond_either_face_of_the_box_are_outside() -> None:
+    region = Threat("linf", 1.0, (-0.5, 0.5)).around(torch.zeros(4, 3))
+    points = torch.zeros(4, 3)
+    points[0, 1], points[1, 2], points[2, 0], points[3, 1] = 0.5, 0.5001, -0.5, -0.5001
+    assert region.contains(points).tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("norm", NORMS)
+def test_points_are_inside_up_to_the_rounding_of_their_coordinates(norm: str, dtype: torch.dtype) -> None:
+    """All coordinates rounded away from the input by 0.4 units in the last place are inside; 19.4 units are too far."""
+    count, unit = 2**14, torch.finfo(dtype).eps
+    spread = {"linf": 1.0, "l2": math.sqrt(count), "l1": float(count)}[norm]
+    region = Threat(norm, spread * 1000.6 * unit).around(torch.ones(2, count, dtype=dtype))
+    points = torch.ones(2, count, dtype=dtype) + torch.tensor([[1001.0], [1020.0]], dtype=dtype) * unit
+    assert region.contains(points).tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,17 @@ def test_the_table_holds_every_number_of_a_stage():
     assert text.count("warning: ") == 2
 
 
+def test_an_attack_that_ran_more_than_once_shows_the_sum_beside_other_models():
+    stages = [Stage("A()", 9, 4, 1, 0, 0.1), Stage("B()", 5, 2, 1, 0, 0.1), Stage("A()", 3, 3, 1, 0, 0.1)]
+    twice = Robustness(proportion(9, 10), proportion(0, 10), torch.zeros(10, 3), torch.zeros(10), stages, Threat(2, 1))
+    lines = Robustness.side_by_side({"twice": twice, "other": result()}).replace("│", "|").splitlines()
+    rows = [[part.strip() for part in line.split("|")[1:-1]] for line in lines if "found by" in line]
+    assert [row for row in rows if row[0] in ("found by A()", "found by B()")] == [
+        ["found by A()", "7", ""],
+        ["found by B()", "2", ""],
+    ]
+
+
 def test_models_side_by_side_have_a_column_each():
     other = Robustness(
         proportion(6, 8), proportion(1, 8), torch.zeros(8, 3), torch.zeros(8), STAGES[:1], Threat("l2", 1)

@@ -320,6 +320,18 @@ def test_in_one_dimension_the_points_of_a_population_count_by_their_weights():
     assert told.cost == 64
 
 
+@pytest.mark.parametrize(("count", "patterns"), [(11, 2**11), (12, 2**12), (13, 16)])
+def test_all_signs_of_a_dozen_examples_are_listed(count, patterns):
+    x = sample(count, 1, seed=7).inputs.numpy()[:, 0]
+    told = bounds.measured_rademacher(Sample(x[:, None], np.ones(count)), draws=16)
+    assert told.cost == patterns
+    if count <= 12:
+        signs = np.array(list(itertools.product((1.0, -1.0), repeat=count)))
+        sides = [np.abs(signs @ np.maximum(s * x, 0)) / np.sqrt((np.maximum(s * x, 0) ** 2).mean()) for s in (1, -1)]
+        wanted = np.maximum(*sides).mean() / count
+        assert [float(told), float(told.lower), float(told.upper)] == pytest.approx([wanted] * 3, rel=1e-12)
+
+
 def test_a_unit_that_the_population_never_activates_has_no_limit():
     data, right = Sample(np.array([[1.0], [-2.0]]), np.ones(2)), Sample(np.array([[1.0], [3.0]]), np.ones(2))
     assert float(bounds.measured_rademacher(data, population=right)) == math.inf
@@ -466,6 +478,22 @@ def test_rademacher_reads_all_that_is_not_given_off_a_model_and_data(symmetrized
     for number, wanted in numbers:
         told = bounds.rademacher(model, data, side="lower", symmetrized=symmetrized, **number)
         assert told.value == pytest.approx(wanted, rel=1e-12)
+
+
+def test_a_symmetrized_bound_reads_the_alpha_of_both_signs():
+    """On positive inputs of positive units it is smaller than that of the data by sqrt 2, two steps of the grid."""
+    data, model = sample(200, 3), network()
+    positive = Sample(data.inputs.abs(), data.targets)
+    net = ReLUNet([model.weights[0].abs(), model.weights[1]])
+    products = positive.inputs.numpy() @ net.weights[0].numpy().T
+    alpha = float((np.abs(net.weights[1].numpy()[0]) * np.sqrt((products**2).mean(0) / 2)).sum())
+    grid, failure = bounds.statistical.grid_alpha(alpha, 0.05)
+    told = bounds.relu(net, positive, symmetrized=True)
+    assert told.terms["complexity"] == pytest.approx(32 * math.sqrt(2) * grid * math.sqrt(600) / 200, rel=1e-9)
+    assert told.terms["confidence"] == pytest.approx(24 * math.sqrt(math.log(2 / failure) / 400), rel=1e-9)
+    risk = np.clip(np.stack([np.maximum(products, 0), np.maximum(-products, 0)]) @ net.weights[1].numpy()[0], -1, 1)
+    wanted = 2 * ((risk - data.targets.numpy()[:, 0]) ** 2).mean()
+    assert told.terms["empirical risk"] == pytest.approx(wanted, rel=1e-9)
 
 
 def test_grid_of_alphas_spends_exactly_the_confidence():
