@@ -77,7 +77,8 @@ CLAIMS: tuple[Claim, ...] = (
         "of a solver; distances and dual norms their definitions, steepest directions attain these and pass over faces "
         "of the box; random points lie inside, without a box around the inputs and as far as uniform ones on average; "
         "points are inside up to the rounding of their coordinates. "
-        "Threats are read as they are written, batches are joined row by row, what cannot be attacked is refused.",
+        "Threats are read as they are written, adapters take the published steps, batches are joined row by row, what "
+        "cannot be attacked is refused.",
         pair(threat_checks.reachable_points),
         ("attacks.Threat", "attacks.perturb", "attacks.adapter.BIM"),
         "Beside scipy.optimize.",
@@ -108,7 +109,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "affine-ensembles",
-        "Ensembles of attacks on affine models fool exactly those nearer than the radius, resumed runs too.",
+        "Ensembles of attacks on affine models fool exactly those nearer than the radius, but for those within a "
+        "thousandth of it, resumed and interrupted runs too; by default they are five attacks on one output or two and "
+        "six on more.",
         pair(search_checks.affine_ensembles),
         ("attacks.robust_accuracy", "attacks.attack", "attacks.standard_attacks"),
         "Distances to boundaries in the dual norm.",
@@ -166,7 +169,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "searches-in-full",
         "Projected and adaptive ascents, aimed or not, asked after every step, at times or never, recorded or not, end "
-        "where loops end in which nobody leaves: points, who is fooled at which step, who is stuck, gradients.",
+        "where loops end in which nobody leaves: points, who is fooled at which step, who is stuck. They take the "
+        "gradients of who still climbs, and of those alone who stay beside them until enough can leave.",
         pair(whole_search_checks.whole_searches),
         ("attacks.Apgd", "attacks.Pgd", "attacks.Threat", "attacks.Dlr", "attacks.Margin", "attacks.Reflected"),
         "By autograd, all examples to the end.",

@@ -30,6 +30,8 @@ def recorded_steps(scale: float) -> list[Comparison]:
         ("linf", 0.15, CrossEntropy(), 1),
         ("l2", 0.3, Margin("every", 2), 2),
         ("l2", 0.3, CrossEntropy(), 1),
+        ("l1", 0.5, CrossEntropy(), 1),
+        ("l1", 0.5, Margin("every", 2), 2),
     ):
         threat, method, name = Threat(norm, radius, (0, 1)), Apgd(loss, steps=20), f"{norm}, {type(loss).__name__}"
         searches = [

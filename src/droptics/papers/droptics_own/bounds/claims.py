@@ -76,7 +76,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "trained-bounds",
-        "Iterations of adversarial and lazy training with all their constants, and the margins that they assume.",
+        "Iterations of adversarial and lazy training with all their constants, the most units that masks keep and the "
+        "norms of starts are those of the formulas; the margins that they assume are those of convex programs.",
         pair(training_checks.trained_bounds),
         (
             "bounds.adversarial",
