@@ -87,12 +87,12 @@ def _of_laws(scale: float) -> list[Comparison]:
         found.append(compare(told.single_accuracy(points, signs), "==", scale * share, "signs of single passes"))
     # several outputs: the mean of the softmax is no softmax of the mean
     heads = LastLayer.of(linear_head(1, 3, 4)), TwoLayerLinear(normal(1, 4, 3), normal(2, 2, 3))
-    for model, points in zip(heads, (features, normal(7, 5, 2)), strict=True):
-        told = Averaged.of(model, law)
+    for net, points in zip(heads, (features, normal(7, 5, 2)), strict=True):
+        told = Averaged.of(net, law)
         kept, odds = every_coin([0.3, 0.1, 0.5])
-        each = torch.stack([model.outputs(points, row / (1 - law.drop)) for row in kept])
+        each = torch.stack([net.outputs(points, row / (1 - law.drop)) for row in kept])
         wanted = torch.tensordot(odds, each.softmax(-1), 1).log()
-        name = f"several outputs of {type(model).__name__}"
+        name = f"several outputs of {type(net).__name__}"
         found.append(compare(told(points), "==", scale * wanted, name))
         found.append(same((told.closed, told.exact, len(told.chances)), (False, True, 8), f"what it is, {name}", scale))
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -77,6 +78,10 @@ def _points(scale: float) -> list[Comparison]:
     return found
 
 
+def _rolled(module: nn.Module, given: Any, told: Any) -> Any:
+    return (given[0].roll(1, 1),)
+
+
 def _modules() -> Iterator[tuple[str, nn.Module, Tensor]]:
     """Perceptrons and convolutions in a row, in rows of rows, and with hooks that change what they give or are given.
 
@@ -92,10 +97,10 @@ def _modules() -> Iterator[tuple[str, nn.Module, Tensor]]:
     whole.register_forward_pre_hook(lambda _, given: (given[0].flip(1) - 0.5,))
     yield "a hook before a row", whole, vectors
     turned = nn.Sequential(linear_head(1, 4, 5), nn.ReLU(), last)
-    turned.register_full_backward_hook(lambda _, given, told: (given[0].roll(1, 1),))
+    turned.register_full_backward_hook(_rolled)
     yield "a hook on slopes", turned, vectors
     swapped = nn.Sequential(linear_head(1, 4, 5), nn.ReLU(), last)
-    swapped[1].forward = torch.tanh  # type: ignore[assignment]
+    swapped[1].forward = torch.tanh
     yield "a function in the place of a layer", swapped, vectors
     layer = nn.Conv2d(1, 2, 2).double().requires_grad_(False)
     layer.weight.copy_(normal(7, 2, 1, 2, 2))
