@@ -6,7 +6,7 @@ import math
 import sys
 import warnings
 from dataclasses import replace
-from itertools import count
+from itertools import count, product
 from typing import Any
 from unittest import mock
 
@@ -93,21 +93,20 @@ def _shortened(net: nn.Module, inputs: Tensor, labels: Tensor, nearest: Tensor, 
     return torch.where(short[:, None], inputs + high[:, None] * (nearest - inputs), nearest), far
 
 
-def _boundaries(scale: float) -> list[Comparison]:
-    """Boundary searches, all examples to the end of their own walk."""
-    found: list[Comparison] = []
-    net = nn.Sequential(linear_head(1, 5, 7), nn.ReLU(), linear_head(3, 7, 4))
-    inputs = uniform(5, 12, 5)
-    with torch.no_grad():
-        labels = net(inputs).argmax(1)
-    labels[::7] = (labels[::7] + 1) % 4
-    for norm, radius, box, steps in (("linf", 0.06, (0, 1), 6), ("l2", 0.15, None, 6), ("l1", 0.3, (0, 1), 4)):
-        threat = Threat(norm, radius, box)
-        dual = {"linf": 1.0, "l2": 2.0, "l1": math.inf}[norm]
-        wrong = net(inputs).argmax(1) != labels
-        points, far = inputs.clone(), torch.where(wrong, 0.0, math.inf).double()
-        nearest, counts, gradients = inputs.clone(), [int(wrong.sum())], 0
-        for _ in range(steps):
+def _walked(
+    net: nn.Module, inputs: Tensor, labels: Tensor, threat: Threat, runs: tuple[int, int]
+) -> tuple[Tensor, Tensor, list[int], Tensor]:
+    """Points, who is fooled, counts with gradients, who is stuck: the steps of every run, the first from the inputs."""
+    (steps, restarts), radius, box = runs, threat.radius, threat.box
+    dual = {"linf": 1.0, "l2": 2.0, "l1": math.inf}[threat.norm]
+    wrong, draws = net(inputs).argmax(1) != labels, torch.Generator()
+    nearest, far = inputs.clone(), torch.where(wrong, 0.0, math.inf).double()
+    counts, gradients = [int(wrong.sum())], 0
+    for run in range(restarts):
+        points, left = inputs.clone(), far > radius
+        if run and bool(left.any()):
+            points[left] = threat.around(inputs[left]).random(draws)
+        for _ in range(steps if bool(left.any()) else 0):
             walking = far > radius
             gradients += 2 * int(walking.sum())
             value, slope = _nearest_class(net, points, labels, dual)
@@ -126,29 +125,35 @@ def _boundaries(scale: float) -> list[Comparison]:
             counts.append(int((far <= radius).sum()))
             if bool((far <= radius).all()):
                 break
-        nearest, far = _shortened(net, inputs, labels, nearest, far)
-        far = torch.where((far > 0) & far.isfinite(), threat.distance(nearest, inputs), far)
-        inside = far <= radius
-        drawn = threat.around(inputs).retract(inputs + (radius / far)[:, None] * (nearest - inputs))
-        ends = torch.where((~inside & far.isfinite())[:, None], drawn, nearest)
-        search_ = BoundarySearch(
-            differentiable(net), threat.around(inputs), labels, Fab(steps=steps, candidates=2), torch.Generator()
-        )
-        told = search_.run()
+    nearest, far = _shortened(net, inputs, labels, nearest, far)
+    far = torch.where((far > 0) & far.isfinite(), threat.distance(nearest, inputs), far)
+    inside = far <= radius
+    drawn = threat.around(inputs).retract(inputs + (radius / far)[:, None] * (nearest - inputs))
+    ends = torch.where((~inside & far.isfinite())[:, None], drawn, nearest)
+    still = ~inside & (~far.isfinite() | (threat.distance(ends, inputs) < 0.01 * radius))
+    return ends, inside, [*counts, gradients], still
+
+
+def _boundaries(scale: float) -> list[Comparison]:
+    """Boundary searches, all examples to the end of their own walk, and walks that begin anew at random."""
+    found: list[Comparison] = []
+    net = nn.Sequential(linear_head(1, 5, 7), nn.ReLU(), linear_head(3, 7, 4))
+    inputs = uniform(5, 12, 5)
+    with torch.no_grad():
+        labels = net(inputs).argmax(1)
+    labels[::7] = (labels[::7] + 1) % 4
+    for (norm, radius, box, steps), restarts in product(
+        (("linf", 0.06, (0, 1), 6), ("l2", 0.15, None, 6), ("l1", 0.3, (0, 1), 4), ("l2", 0.4, (0, 1), 1)), (1, 3)
+    ):
+        threat, method = Threat(norm, radius, box), Fab(steps=steps, candidates=2, restarts=restarts)
+        ends, inside, counts, still = _walked(net, inputs, labels, threat, (steps, restarts))
+        search_ = BoundarySearch(differentiable(net), threat.around(inputs), labels, method, torch.Generator())
+        told, name = search_.run(), f"{norm}, {steps} steps, {restarts} runs"
         assert told.stuck is not None
-        found.append(compare(told.inputs, "==", scale * ends, f"points, {norm}", 1e-8))
-        found.append(compare(told.fooled.double(), "==", scale * inside.double(), f"fooled, {norm}"))
-        found.append(compare(told.tally, "==", scale * tensor([*counts, gradients]), f"tally, {norm}"))
-        still = ~inside & (~far.isfinite() | (threat.distance(ends, inputs) < 0.01 * radius))
-        found.append(compare(1 + told.stuck.double(), "==", scale * (1 + still.double()), f"stuck, {norm}"))
-        again = BoundarySearch(
-            differentiable(net),
-            threat.around(inputs),
-            labels,
-            Fab(steps=steps, candidates=2, restarts=2),
-            torch.Generator(),
-        ).run()
-        found.append(compare(again.fooled.double(), ">=", told.fooled.double(), f"restarts, {norm}"))
+        found.append(compare(told.inputs, "==", scale * ends, f"points, {name}", 1e-8))
+        found.append(compare(told.fooled.double(), "==", scale * inside.double(), f"fooled, {name}"))
+        found.append(compare(told.tally, "==", scale * tensor(counts), f"tally, {name}"))
+        found.append(compare(1 + told.stuck.double(), "==", scale * (1 + still.double()), f"stuck, {name}"))
     return found
 
 
