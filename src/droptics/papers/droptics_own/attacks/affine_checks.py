@@ -33,6 +33,11 @@ def affine_models(scale: float) -> list[Comparison]:
     for bend in (1e-6, 1e-10, 1e-12):
         bent = lambda x, bend=bend: net(x) + bend * x.flatten(1)[:, :1].square()  # noqa: E731
         found.append(refuses(lambda bent=bent: affine_map(bent, inputs), "deviate by", f"bent by {bend}"))
+    for size in (1e9, 1e-9):  # rounding is relative to the sums, and so is what is too much for it
+        large = lambda x, size=size: size * net(x)  # noqa: E731
+        found.append(compare(affine_map(large, inputs)[0] / size, "==", scale * head.weight, f"matrix times {size}"))
+        bent = lambda x, size=size: size * (net(x) + 1e-10 * x.flatten(1)[:, :1].square())  # noqa: E731
+        found.append(refuses(lambda bent=bent: affine_map(bent, inputs), "deviate by", f"bent, times {size}"))
     corners = tensor(list(itertools.product((-1.0, 1.0), repeat=4)))
     axes = torch.cat([torch.eye(4), -torch.eye(4)]).double()
     flat = inputs.flatten(1)

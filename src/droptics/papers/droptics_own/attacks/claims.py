@@ -58,8 +58,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "attacks-in-full",
         "Losses that attacks climb, aimed or not, sizes of steps, steps up layers in rows, with hooks and without, "
-        "whole random searches by squares, judged searches and the reasons to doubt them are those of examples taken "
-        "one by one.",
+        "whole random searches by squares with what their runs keep and repeat, judged searches, the reasons to doubt "
+        "them and errors by radius are those of examples taken one by one.",
         pair(loss_checks.attacks_in_full),
         (
             "attacks.attack",

@@ -150,7 +150,10 @@ def _went_on(scale: float) -> list[Comparison]:
             told, wanted = ([replace(one, seconds=0.0) for one in result.stages] for result in (again, whole))
             found.append(same(told, wanted, "stages", scale))
         words = "belongs to another model, other data, threat or methods"
+        twin = nn.Sequential(linear_head(1, 3, 6), nn.Tanh(), linear_head(2, 6, 3))  # it is right where the other is
+        twin[2].load_state_dict({name: 2 * part for name, part in module[2].state_dict().items()})
         asks: tuple[tuple[Any, ...], ...] = (
+            (twin, data, threat, methods),
             (module, Sample(data.inputs + 0.01, data.targets), threat, methods),
             (module, data, replace(threat, radius=0.2), methods),
             (module, data, threat, methods[:1]),

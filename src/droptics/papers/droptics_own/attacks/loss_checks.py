@@ -34,7 +34,8 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic, Loss
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.attacks.step_checks import steps
-from droptics.papers.droptics_own.telling import fails, same
+from droptics.papers.droptics_own.attacks.try_checks import tries
+from droptics.papers.droptics_own.telling import fails
 from droptics.papers.instances import normal, tensor, uniform
 
 
@@ -45,7 +46,7 @@ def attacks_in_full(scale: float) -> list[Comparison]:
         *steps(scale),
         *_bumps(scale),
         *_squares(scale),
-        *_tries(scale),
+        *tries(scale),
         *_judgement(scale),
         *_doubts(),
     ]
@@ -129,6 +130,11 @@ def _losses(scale: float) -> list[Comparison]:
     single, way = tensor([[0.0], [2.0], [-1.0], [math.inf]]), tensor([1.0, 1, 1, 1])
     found.append(compare(mistaken(single, way).double(), "==", tensor([1.0, 0, 1, 1]) * scale, "one score"))
     found.append(compare(beaten(single, way).double(), "==", tensor([1.0, 0, 1, 1]) * scale, "one score beaten"))
+    below = tensor([[-10.0, -9.5, -30.0], [-10.0, -8.0, -30.0], [30.0, 29.0, 33.1], [30.0, 29.0, 33.0]])
+    shares = {0.0: [1.0, 1, 1, 1], 0.1: [0.0, 0, 0, 0], 0.05: [0.0, 1, 1, 1], 0.092: [0.0, 0, 1, 0]}
+    for slack, wanted in shares.items():
+        told = beaten(below, torch.zeros(4).long(), slack).double()
+        found.append(compare(1 + told, "==", scale * (1 + tensor(wanted)), f"beaten by more than {slack}"))
     known = label_range(torch.tensor([3, 1, 2]))
     assert known is not None
     found.append(compare([float(known[0]), float(known[1])], "==", [scale, 3 * scale], "range of labels"))
@@ -245,38 +251,6 @@ def _squares(scale: float) -> list[Comparison]:
         found.append(compare(trail.queries, "==", scale * asked, f"queries, {name}"))
         found.append(compare(trail.inputs, "==", scale * best, f"points, {name}", 1e-7))
         found.append(compare(int(trail.tally[-2]), "==", scale * int(fooled.sum()), f"counted, {name}"))
-    return found
-
-
-def _tries(scale: float) -> list[Comparison]:
-    """Of several queries of an example the first that fools is taken, else the one of largest loss, if it is larger."""
-    found: list[Comparison] = []
-    labels = torch.tensor([0, 1, 2, 0, 1])
-    threat = Threat("linf", 0.1)
-    for loss in (CrossEntropy(), Margin("greedy"), Reflected(CrossEntropy())):
-        for tries in (1, 2, 3):
-            net, inputs = linear_head(1, 4, 3), uniform(2, 5, 4)
-            region, method = threat.around(inputs), Square(loss, queries=9)
-            search = SquareSearch(differentiable(net), region, labels, method, torch.Generator())
-            now = search._seekers(torch.arange(5))
-            now.value.copy_(tensor([-9.0, 0.0, 9.0, -9.0, 9.0]))
-            before, done = now.value.tolist(), [False, False, False, True, False]
-            now.fooled.copy_(torch.tensor(done))
-            outputs = 2 * normal(7 + tries, 5 * tries, 3)
-            told = search._judge(now, outputs, labels.repeat_interleave(tries))
-            own = loss(outputs, labels.repeat_interleave(tries)).tolist()
-            better, values, fooled = [], [], []
-            for k, label in enumerate(labels.tolist()):
-                rows = range(k * tries, (k + 1) * tries)
-                over = [row for row in rows if int(outputs[row].argmax()) != label]
-                taken = over[0] if over else max(rows, key=own.__getitem__)
-                if told[1] is not None:
-                    found.append(compare(1 + int(told[1][k]), "==", scale * (1 + taken), f"which of {tries}, {loss}"))
-                better.append(not done[k] and (bool(over) or own[taken] > before[k]))
-                values.append(own[taken] if better[-1] else before[k])
-                fooled.append(done[k] or bool(over))
-            found.append(same((told[0].tolist(), now.fooled.tolist()), (better, fooled), f"who of {tries}", scale))
-            found.append(compare(now.value, "==", scale * tensor(values), f"losses of {tries}, {loss}"))
     return found
 
 
@@ -399,6 +373,8 @@ def _judgement(scale: float) -> list[Comparison]:
     found.append(compare(curve, "==", tensor([0.5, 0.0, 0.75, 0.25]) * scale, "a curve over radii"))
     whole = robustness_curve(module, data, Threat("linf", 1.0), Pgd(steps=3), [1.5, 1.0])
     found.append(compare(whole, "==", scale, "all are fooled"))
+    held = robustness_curve(module, data, Threat("linf", 1.0, (0.0, 1.0)), Pgd(steps=3), [0.3, 0.9])
+    found.append(compare(1 + tensor(held), "==", scale, "the box ends where nobody is fooled"))
     values = uniform(1, 3, 2)
     seen, span = check_data(Sample(values, torch.tensor([2, 0, 1])), Threat("linf", 0.1, (0, 1)))
     found.append(compare(span, "==", [float(values.min()), scale * float(values.max())], "inputs"))

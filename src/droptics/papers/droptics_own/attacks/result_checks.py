@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 import tempfile
@@ -178,14 +179,14 @@ def _answered(scale: float) -> list[Comparison]:
         (Pgd(steps=3, step=0.1, stop="never"), [0.1, 0.2, 0.3], False),
         (Pgd(Margin(), steps=2, step=0.14), [0.14, 0.28], True),
     ]
-    for method, moves, leaves in cases:
-        told = attack(head, data, threat, method)
+    for (method, moves, leaves), batch in itertools.product(cases, (1000, 2)):
+        told = attack(head, data, threat, method, batch=batch)
         walks = [[x, *(x - move for move in moves)] for x in start]
         # who leaves stays at the first point across, and needs no gradient there
         ends = [next((x for x in walk if x < 0 and leaves), walk[-1]) for walk in walks]
         passes = [sum(not leaves or x >= 0 for x in walk[:-1]) for walk in walks]
         rates = [sum(walk[k] < 0 for walk in walks) / 5 for k in range(len(moves) + 1)]
-        name = str(method)
+        name = f"{method}, {batch} at a time"
         margins = 2 * tensor(ends)
         losses = -margins if isinstance(method.loss, Margin) else torch.log1p(torch.exp(-margins))
         found += [

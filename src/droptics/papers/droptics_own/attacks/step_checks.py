@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ RADIUS = 0.2
 
 def steps(scale: float) -> list[Comparison]:
     """Sizes of steps; one-step and fixed-step searches point by point, up layers in rows, with hooks and without."""
-    return [*_sizes(scale), *_points(scale), *_watched(scale), *_single(scale)]
+    return [*_sizes(scale), *_points(scale), *_from_outside(scale), *_watched(scale), *_single(scale), *_steady(scale)]
 
 
 def _sizes(scale: float) -> list[Comparison]:
@@ -75,6 +76,27 @@ def _points(scale: float) -> list[Comparison]:
             own = functional.cross_entropy(net(points), data.targets, reduction="none")
             found.append(compare(told.losses, "==", own, f"losses, {name}"))
             found.append(compare(told.gradients, "==", scale * 8 * len(sizes), f"gradients, {name}"))
+    return found
+
+
+def _from_outside(scale: float) -> list[Comparison]:
+    """One step from given points, which are first pulled into the ball and the box: the slope is that of there."""
+    found: list[Comparison] = []
+    net = nn.Sequential(linear_head(1, 4, 5), nn.Tanh(), linear_head(3, 5, 3))
+    data, far = Sample(uniform(5, 8, 4), torch.arange(8) % 3), normal(9, 8, 4)
+    for norm in ("linf", "l2"):
+        length = far.norm(dim=1, keepdim=True)
+        move = far.clamp(-RADIUS, RADIUS) if norm == "linf" else far * (RADIUS / length).clamp_max(1.0)
+        begin = (data.inputs + move).clamp(0, 1)
+        slope = _slope(net, begin, data.targets)
+        step = scale * RADIUS * (slope.sign() if norm == "linf" else slope / slope.norm(dim=1, keepdim=True))
+        move = begin + step - data.inputs
+        size = move.norm(dim=1, keepdim=True)
+        move = move.clamp(-RADIUS, RADIUS) if norm == "linf" else move * (RADIUS / size).clamp_max(1.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WeakAttackWarning)
+            told = attack(net, data, Threat(norm, RADIUS, (0, 1)), Fgsm(start=data.inputs + far))
+        found.append(compare(told.inputs, "==", (data.inputs + move).clamp(0, 1), f"from points outside, {norm}"))
     return found
 
 
@@ -143,3 +165,18 @@ def _single(scale: float) -> list[Comparison]:
         compare(moves, "==", scale * wanted, "a step in single precision", 3e-6),
         same((*kinds, isinstance(differentiable(plain), PlainMlp)), (False, True, True), "by formula", scale),
     ]
+
+
+def _steady(scale: float) -> list[Comparison]:
+    """A network that repeats itself is not doubted, whatever the signs of its outputs; one that wavers is."""
+    net = nn.Sequential(linear_head(1, 4, 5), nn.Tanh(), linear_head(3, 5, 3))
+    data, found = Sample(uniform(5, 8, 4), torch.arange(8) % 3), []
+    for shift, size, random in ((-90.0, 0.0, False), (90.0, 0.0, False), (-90.0, 1e-9, True), (0.0, 1e-9, True)):
+        turns = count()
+        waver = lambda points, shift=shift, size=size, turns=turns: net(points) + shift + size * next(turns)  # noqa: E731
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WeakAttackWarning)
+            told = attack(waver, data, Threat("linf", 0.01), Pgd(steps=2))
+        doubted = any("not deterministic" in text for text in told.warnings)
+        found.append(same(doubted, random, f"outputs near {shift} that waver by {size}", scale))
+    return found

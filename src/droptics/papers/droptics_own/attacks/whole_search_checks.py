@@ -268,7 +268,17 @@ def _beyond_a_kink(scale: float) -> list[Comparison]:
         trail = kind(tape, threat.around(inputs), labels, short, torch.Generator()).run()
         assert trail.stuck is not None
         found.append(compare(trail.stuck.double(), "==", [scale, 0.0], f"right and stuck, {name}"))
+        trail = kind(differentiable(_sinking), threat.around(inputs[:1]), labels[:1], leap, torch.Generator()).run()
+        told = [float(trail.inputs), float(trail.fooled)]
+        found.append(compare(told, "==", [0.5 * scale, scale], f"wrong before it was right, {name}"))
     return found
+
+
+def _sinking(points: Tensor) -> Tensor:
+    """Wrong at 1/2 with the loss log(1 + e^0.45), right at 1 with the larger one log(1 + 3 e^-0.1)."""
+    x, none = points[:, :1], torch.zeros_like(points[:, :1])
+    before = torch.cat([none, 0.45 + 0.1 * (x - 0.5), none - 22, none - 22], 1)
+    return torch.where(x < 0.75, before, torch.cat([none + 0.1, none, none, none], 1))
 
 
 def _counted(mine: int, wanted: Told, method: Pgd, name: str, scale: float, runs: int) -> list[Comparison]:
