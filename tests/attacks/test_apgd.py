@@ -195,6 +195,21 @@ def test_a_sparse_step_along_one_coordinate_alone_has_length_one(share):
     assert torch.equal(step, torch.tensor([[0.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]))
 
 
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_first_step_has_no_momentum_and_ends_on_the_sphere(norm):
+    """Twice the radius up an affine score, drawn back: a single rounding of each coordinate."""
+    layer, data = affine_scorer()
+    trail = AdaptiveAscent(
+        differentiable(layer), Threat(norm, 1e-3).around(data.inputs), data.targets,
+        Apgd(Logistic(), steps=1), torch.Generator(),
+    ).run()  # fmt: skip
+    way = -data.targets.reshape(-1, 1) * layer.weight.detach()
+    step = way.sign() if norm == "linf" else way / way.norm(dim=1, keepdim=True)
+    kept = ~trail.fooled
+    assert int(kept.sum()) > 30
+    torch.testing.assert_close(trail.inputs[kept], (data.inputs + 1e-3 * step)[kept], rtol=0, atol=1e-14)
+
+
 @pytest.mark.parametrize("target", ["greedy", "nearest", "every"])
 def test_gradients_are_those_of_who_is_right_as_it_is(target):
     """One for each class that is put in order, then one for each run that begins; a first step needs no other."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 import torch
@@ -29,7 +30,10 @@ from droptics.attacks import (
     perturb,
     search,
 )
-from droptics.attacks.gradients import Autograd
+from droptics.attacks.ascent import Ascent
+from droptics.attacks.asking import AskingAscent
+from droptics.attacks.device import DeviceAscent
+from droptics.attacks.gradients import Autograd, differentiable
 from droptics.attacks.losses import beaten, margins, mistaken, values
 from droptics.data import Sample
 from droptics.models import ReLUNet
@@ -120,6 +124,24 @@ def test_blocks_begin_at_their_own_starts(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(search, "_BLOCK", 1)
     parts = search.search(net, points, labels, threat, method)
     torch.testing.assert_close(parts.inputs, whole.inputs, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("kind", [Ascent, DeviceAscent, AskingAscent])
+@pytest.mark.parametrize("stop", ["fooled", "never"])
+def test_a_right_point_of_larger_loss_does_not_replace_a_wrong_one(
+    kind: type[Ascent], stop: Literal["fooled", "never"]
+) -> None:
+    """Wrong at 1/2 with the loss log(1 + e^0.45), right at 1 with the larger one log(1 + 3 e^-0.1)."""
+
+    def sinking(x: torch.Tensor) -> torch.Tensor:
+        none = torch.zeros_like(x)
+        before = torch.cat([none, 0.45 + 0.1 * (x - 0.5), none - 22, none - 22], 1)
+        return torch.where(x < 0.75, before, torch.cat([none + 0.1, none, none, none], 1))
+
+    region, method = Threat("linf", 0.5).around(torch.tensor([[0.5]])), Pgd(steps=1, step=0.5, stop=stop)
+    trail = kind(differentiable(sinking), region, torch.tensor([0]), method, torch.Generator()).run()
+    assert float(trail.inputs) == 0.5
+    assert bool(trail.fooled)
 
 
 @pytest.mark.parametrize("restarts", [1, 2])

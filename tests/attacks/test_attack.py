@@ -143,6 +143,23 @@ def test_slopes_are_the_gradients_of_the_loss(loss: Loss) -> None:
     torch.testing.assert_close(functional.normalize(free, eps=0), functional.normalize(expected, eps=0))
 
 
+@pytest.mark.parametrize("shift", [1, 2, 3, 4])
+def test_slopes_aimed_at_a_class_are_those_of_the_loss_of_its_margin(shift: int) -> None:
+    outputs = 4 * torch.randn(40, 5, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    targets = torch.arange(40) % 5
+    aims, rows, leaf = (targets + shift) % 5, torch.arange(40), outputs.clone().requires_grad_()
+    gaps = leaf[rows, targets] - leaf[rows, aims]
+    for loss, climbed in (
+        (Reflected(CrossEntropy(), "every"), -functional.softplus(gaps)),
+        (Margin("every"), -gaps),
+        (Reflected(Margin(), "every"), -gaps),
+    ):
+        (expected,) = torch.autograd.grad(climbed.sum(), leaf, retain_graph=True)
+        value, slope = value_and_slope(loss, outputs, targets, aims)
+        torch.testing.assert_close(slope, expected, atol=1e-13, rtol=1e-10)
+        torch.testing.assert_close(value, loss(outputs, targets))  # ranked by the likeliest class all the same
+
+
 def test_a_saturated_loss_keeps_its_direction() -> None:
     """At a margin of 200 the float32 gradient of cross-entropy is zero; its direction is still known."""
     outputs = torch.tensor([[200.0, 0.0, -1.0]])
@@ -697,6 +714,17 @@ def test_who_is_stuck_is_counted_among_all_that_were_right() -> None:
     assert result.success.tolist() == [False] * 6 + [True] * 4
 
 
+def test_who_is_stuck_is_compared_with_those_that_were_right_alone() -> None:
+    """Two of ten that are attacked stand still, and eighty beside them are wrong as they are."""
+
+    def bent(inputs: torch.Tensor) -> torch.Tensor:
+        return torch.cat([torch.ones_like(inputs), 40 * torch.relu(inputs - 0.4)], 1)
+
+    inputs = torch.tensor([0.1] * 2 + [0.42] * 8 + [0.9] * 80)[:, None]
+    with pytest.warns(WeakAttackWarning, match="gradients vanish on 2 of 10 attacked examples"):
+        attack(bent, Sample(inputs, torch.zeros(90).long()), Threat("linf", 0.1), Pgd(steps=3))
+
+
 @pytest.mark.parametrize(
     "method", [Bim(steps=3, step=0.1), Pgd(steps=3, step=0.1), Pgd(steps=3, step=0.1, stop="never")]
 )
@@ -772,6 +800,8 @@ def test_proportion_interval_covers_as_promised() -> None:
         assert below == pytest.approx([0.975, 0.025], rel=1e-9), "as much beyond each end"
     with pytest.raises(ValueError, match="confidence"):
         proportion(1, 2, 1.0)
+    with pytest.raises(ValueError, match="count must be at most the total 2, got 3"):
+        proportion(3, 2)
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.99])
@@ -809,6 +839,19 @@ def test_robustness_curve_never_falls_and_equals_the_closed_form(seeded: None) -
     assert curve[-1] == 1.0
     ordered = [curve[i] for i in (1, 2, 3, 0, 4, 5)]
     assert ordered == sorted(ordered)
+
+
+def test_a_robustness_curve_stays_inside_the_box(seeded: None) -> None:
+    net = nn.Linear(6, 3).double()
+    inputs = images(5, 200, 6)
+    data = Sample(inputs, net(inputs).argmax(1))
+    inside, outside = (
+        robustness_curve(net, data, Threat("linf", 1.0, box), LinearExact(), [0.05, 0.3]) for box in (UNIT, None)
+    )
+    for curve, box in ((inside, UNIT), (outside, None)):
+        least = [smallest_margins(net, inputs, data.targets, Threat("linf", r, box)) for r in (0.05, 0.3)]
+        assert curve == pytest.approx([float((margin < 0).double().mean()) for margin in least])
+    assert inside[1] < outside[1]
 
 
 def test_adapter_has_the_usual_calling_convention(seeded: None) -> None:

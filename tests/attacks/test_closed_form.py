@@ -31,10 +31,11 @@ def test_offsets_decide_which_class_is_nearest(norm):
     torch.testing.assert_close(reached[rows, targets] - reached[rows, nearest], gaps.amin(1))
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_only_rounding_is_taken_for_affine(dtype):
-    """A square far above the rounding of six products and far below the outputs is refused, whatever its size."""
-    weights, inputs = normal(3, 6).to(dtype), normal(20, 6, seed=1).to(dtype)
+def test_only_rounding_is_taken_for_affine(dtype, unit):
+    """A square far above the rounding of six products and far below the outputs is refused, whatever their size."""
+    weights, inputs = unit * normal(3, 6).to(dtype), normal(20, 6, seed=1).to(dtype)
     largest = float((inputs @ weights.mT).abs().max())
     steps = 10_000 * torch.finfo(dtype).eps
     for size in (steps, steps**0.5, 1.0):

@@ -87,6 +87,25 @@ def test_what_it_calls_fooled_is_wrong_and_inside_and_it_misses_little(norm):
     assert torch.equal(found.inputs, again.inputs)
 
 
+def test_a_later_run_begins_at_random_points_of_those_who_are_left(monkeypatch):
+    net, data = classifier()
+    region, seen, real = Threat("linf", 0.02, (0, 1)).around(data.inputs), [], BoundarySearch._nearest_boundary
+
+    def listened(self, points, targets):
+        seen.append((points.clone(), (self.distance > 0.02).nonzero().squeeze(1)))
+        return real(self, points, targets)
+
+    monkeypatch.setattr(BoundarySearch, "_nearest_boundary", listened)
+    draws = torch.Generator().manual_seed(4)
+    BoundarySearch(differentiable(net), region, data.targets, Fab(steps=1, restarts=3), draws).run()
+    draws.manual_seed(4)
+    assert len(seen) == 3
+    assert torch.equal(seen[0][0], data.inputs)
+    for points, left in seen[1:]:
+        assert 0 < len(left) < 60
+        assert torch.equal(points, region.select(left).random(draws))
+
+
 def test_restarts_only_add():
     net, data = classifier()
     threat = Threat("l2", 0.2, (0, 1))

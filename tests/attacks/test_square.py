@@ -148,6 +148,27 @@ def test_a_patient_run_that_found_much_is_repeated():
     assert rare.queries == 40 * len(known)
 
 
+@pytest.mark.parametrize(("found", "runs"), [((2, 1, 0), [100, 98, 97]), ((1, 0, 0), [100]), ((2, 0, 0), [100, 98])])
+def test_a_run_is_repeated_by_what_it_found_of_those_it_began_with(found, runs, monkeypatch):
+    """A hundred of four hundred are right as they are; a hundredth of these is one."""
+    inputs, labels, begun = torch.zeros(400, 4), torch.ones(400, dtype=torch.long), []
+    labels[:100] = 0
+    search = SquareSearch(
+        differentiable(lambda x: x[:, :2] + torch.tensor([1.0, 0.0])), Threat("linf", 0.1).around(inputs), labels,
+        Square(queries=9, patience=2, restarts=3), torch.Generator(),
+    )  # fmt: skip
+
+    def pretended(rows):
+        some = found[len(begun)]
+        begun.append(len(rows))
+        search.fooled[rows[:some]] = True
+        search.counts.append(search.counts[-1] + some)
+
+    monkeypatch.setattr(search, "_search", pretended)
+    search.run()
+    assert begun == runs
+
+
 def test_patience_as_long_as_the_search_changes_nothing():
     net, known = correct_ones()
     threat = Threat("linf", 0.08, (0, 1))
@@ -367,6 +388,23 @@ def test_a_first_layer_that_is_updated_finds_what_whole_passes_find(depth, patie
     assert quick.queries == whole.queries
     assert 0 < int(whole.success.sum()) < len(data)
     assert not quick.warnings
+
+
+def test_a_point_that_fools_is_kept_whatever_the_loss_of_runs_before() -> None:
+    """Cross-entropy may have been larger at a point where the prediction is right."""
+    inputs, labels = torch.zeros(3, 4), torch.tensor([0, 1, 2])
+    region, method = Threat("linf", 0.1).around(inputs), Square(CrossEntropy(), queries=9, restarts=2)
+    search = SquareSearch(differentiable(lambda x: x[:, :3]), region, labels, method, torch.Generator())
+    search.fooled = torch.zeros(3, dtype=torch.bool)
+    search.value.fill_(2.0)
+    now = search._seekers(torch.tensor([0, 2]))
+    now.current += 0.1
+    now.value.fill_(1.0)
+    now.fooled[1] = True
+    search._store(now)
+    assert search.best[:, 0].tolist() == pytest.approx([0.0, 0.0, 0.1])
+    assert search.fooled.tolist() == [False, False, True]
+    assert search.value.tolist() == [2.0, 2.0, 1.0]
 
 
 def test_of_several_tries_one_that_fools_is_taken_whatever_its_loss() -> None:

@@ -57,6 +57,14 @@ def test_the_table_holds_every_number_of_a_stage():
     assert text.count("warning: ") == 2
 
 
+def test_the_confidence_that_is_written_is_that_of_the_intervals():
+    shares = proportion(6, 8, 0.8), proportion(1, 8, 0.8)
+    told = Robustness(*shares, torch.zeros(8, 3), torch.zeros(8), STAGES[:1], Threat("l2", 1)).to_dict()
+    assert told["confidence"] == 0.8
+    for name, share in zip(("clean_accuracy", "robust_accuracy"), shares, strict=True):
+        assert told[name] == {"value": float(share), "lower": float(share.lower), "upper": float(share.upper)}
+
+
 def test_an_attack_that_ran_more_than_once_shows_the_sum_beside_other_models():
     stages = [Stage("A()", 9, 4, 1, 0, 0.1), Stage("B()", 5, 2, 1, 0, 0.1), Stage("A()", 3, 3, 1, 0, 0.1)]
     twice = Robustness(proportion(9, 10), proportion(0, 10), torch.zeros(10, 3), torch.zeros(10), stages, Threat(2, 1))

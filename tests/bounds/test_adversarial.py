@@ -57,6 +57,14 @@ def test_total_attack_cost_from_a_far_start() -> None:
     assert far.terms["total_attack_steps"] == pytest.approx(8 * 0.25 / 0.2 * (starts + growth), rel=1e-9)
 
 
+def test_a_network_of_zeros_is_left_by_no_step_of_the_attack() -> None:
+    """Its gradient vanishes, and the step that the theorem asks for has no end; its start may be anywhere."""
+    still = adversarial(**SETTING, start_norm=1.5, weight_norm=0.0)
+    assert still.terms["attack_steps"] == 0.0
+    assert still.terms["attack_step_size"] == math.inf
+    assert still.value == adversarial(**SETTING, start_norm=1.5).value
+
+
 def test_linear_corollary() -> None:
     bound = adversarial("cor4", **SETTING, width=7)
     printed = adversarial("cor4", **SETTING, width=7, constants="printed")

@@ -620,6 +620,8 @@ def test_surveyed_inputs_and_degenerate_layers():
         small = bounds.surveyed(model, Sample(1e-3 * data.inputs, data.targets), power=power)["path norm"].value
         bare = bounds.surveyed(model, examples=30, power=power)["path norm"].value
         assert small == pytest.approx(dual * bare, rel=1e-5)
+    given = bounds.surveyed(model, data, input_norm=0.3)
+    assert all(given[name].value == pytest.approx(0.3 * unit[name].value, rel=1e-12) for name in unit)
     zero = bounds.surveyed([torch.zeros(4, 3), torch.ones(1, 4)], examples=30)
     assert all(bound.value == 0 for bound in zero.values())
     linear = bounds.surveyed(TwoLayerLinear(torch.ones(1, 2), torch.ones(3, 2)), examples=5)
