@@ -132,9 +132,9 @@ def _losses(scale: float) -> list[Comparison]:
     found.append(compare(beaten(single, way).double(), "==", tensor([1.0, 0, 1, 1]) * scale, "one score beaten"))
     below = tensor([[-10.0, -9.5, -30.0], [-10.0, -8.0, -30.0], [30.0, 29.0, 33.1], [30.0, 29.0, 33.0]])
     shares = {0.0: [1.0, 1, 1, 1], 0.1: [0.0, 0, 0, 0], 0.05: [0.0, 1, 1, 1], 0.092: [0.0, 0, 1, 0]}
-    for slack, wanted in shares.items():
+    for slack, beyond in shares.items():
         told = beaten(below, torch.zeros(4).long(), slack).double()
-        found.append(compare(1 + told, "==", scale * (1 + tensor(wanted)), f"beaten by more than {slack}"))
+        found.append(compare(1 + told, "==", scale * (1 + tensor(beyond)), f"beaten by more than {slack}"))
     known = label_range(torch.tensor([3, 1, 2]))
     assert known is not None
     found.append(compare([float(known[0]), float(known[1])], "==", [scale, 3 * scale], "range of labels"))
