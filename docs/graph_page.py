@@ -20,8 +20,8 @@ realistic sizes, orange (~) is a slip, a constant or a remark, red (x) is false.
 STANDING = """## Statements whose proof leans on one that fails
 
 Each of these was checked on its own, by enumeration, by descent from many starts or against a convex solver, and has
-the verdict of that check. What its proof takes from the other is printed with a slip or is false; the corrected statement
-carries it, or a weaker constant.
+the verdict of that check. What its proof takes from the other is printed with a slip or is false; the corrected
+statement carries it, or a weaker constant.
 """
 # the sign is for those who see no colors
 COLORS = {

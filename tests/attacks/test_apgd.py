@@ -302,8 +302,8 @@ def test_runs_side_by_side_find_what_they_find_in_turn(norm, loss, records, monk
     assert torch.equal(turns.fooled, together.fooled)
     assert torch.equal(turns.stuck, together.stuck)
     # Those that hold end at the best point of all their runs; batches of another size round differently, and thirty
-    # normalized steps multiply that. Where it decides which entries move, one path in twenty may be another one; another
-    # run ends a good part of the radius away for nearly all.
+    # normalized steps multiply that. Where it decides which entries move, one path in twenty may be another one;
+    # another run ends a good part of the radius away for nearly all.
     apart = (turns.inputs - together.inputs)[held].flatten(1).abs().amax(1)
     assert int((apart > 1e-8).sum()) <= len(apart) // 20
     assert bool((net(together.inputs).argmax(1) != data.targets)[~held].all())

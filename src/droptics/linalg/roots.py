@@ -88,7 +88,7 @@ class _Power(torch.autograd.Function):
 
 
 class _Slope(torch.autograd.Function):
-    """The derivative as a function of the matrix, so that second derivatives end here and are not left out in silence."""
+    """The derivative as a function of the matrix, so that second derivatives end here and are not lost."""
 
     generate_vmap_rule = True
 
