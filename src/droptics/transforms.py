@@ -54,6 +54,30 @@ def opaque_of(function: Function, *things: Any) -> Tensor:
     return opaque(lambda *tensors: function(*with_tensors(things, iter(tensors))), *tensors_of(things))
 
 
+def once(function: Callable[..., Any], *tensors: Tensor, advice: str = "") -> Any:
+    """function(*tensors), a derivative given with all that it depends on, so that a further one is refused.
+
+    `once_differentiable` forgets what that is, and `torch.autograd.grad` then leaves its part of a sum out in silence.
+    """
+    return _Once.apply(function, advice, *tensors)  # type: ignore[no-untyped-call]
+
+
+class _Once(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(function: Callable[..., Any], advice: str, *tensors: Tensor) -> Any:
+        return function(*tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.advice = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> None:
+        raise NotImplementedError(f"this answer is differentiable once{ctx.advice}")
+
+
 class _Looped(torch.autograd.Function):
     """What has no rule for batches of its own: one member after the other."""
 

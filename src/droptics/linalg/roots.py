@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from droptics.arguments import Square, check_arguments
 from droptics.linalg.jacobi import graded_eigen
 from droptics.linalg.scales import equilibrate
-from droptics.transforms import is_readable
+from droptics.transforms import is_readable, once
 
 
 def psd_root(matrix: Square) -> Tensor:
@@ -79,34 +80,15 @@ class _Power(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor, *_: Tensor) -> tuple[Tensor, None]:
-        return _Slope.apply(*ctx.saved_tensors, upstream, ctx.inverse), None  # type: ignore[no-untyped-call]
+        return once(partial(_turned, ctx.inverse), *ctx.saved_tensors, upstream), None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, _: None) -> tuple[Tensor, None, None]:
-        slope: Tensor = _Slope.apply(*ctx.saved_tensors, tangent, ctx.inverse)  # type: ignore[no-untyped-call]
-        return slope, None, None
+        return once(partial(_turned, ctx.inverse), *ctx.saved_tensors, tangent), None, None
 
 
-class _Slope(torch.autograd.Function):
-    """The derivative as a function of the matrix, so that second derivatives end here and are not lost."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(_: Tensor, roots: Tensor, vectors: Tensor, upstream: Tensor, inverse: bool) -> Tensor:
-        return _turned(roots, vectors, upstream, inverse)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> None:
-        raise NotImplementedError("roots of matrices are differentiable once")
-
-
-def _turned(roots: Tensor, vectors: Tensor, change: Tensor, inverse: bool) -> Tensor:
-    """The derivative applied to a change of the matrix; it is its own adjoint."""
+def _turned(inverse: bool, _: Tensor, roots: Tensor, vectors: Tensor, change: Tensor) -> Tensor:
+    """The derivative at a matrix of these roots applied to a change of it; it is its own adjoint."""
     slopes = _reciprocal(roots.unsqueeze(-1) + roots.unsqueeze(-2))
     if inverse:
         ends, null = _reciprocal(roots), (roots == 0).to(roots)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from droptics.penalties.relu.effort import Cost, Place, descend, words
 from droptics.penalties.relu.kernels import kernel_seconds
 from droptics.penalties.relu.moments import MomentLeaf
 from droptics.penalties.relu.outcomes import Advance, Coins, Leaf, LossLeaf, Stage, Walk, silent
-from droptics.transforms import with_tensors
+from droptics.transforms import once, with_tensors
 
 _PROBES = 64
 _MOST_PROBED_EXAMPLES = 16
@@ -327,24 +327,14 @@ class _Expectation(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> Any:
-        return None, *_Slopes.apply(ctx.walk, upstream, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
+        return None, *once(partial(_slopes, ctx.walk), upstream, *ctx.saved_tensors, advice="; use Enumerate()")
 
 
-class _Slopes(torch.autograd.Function):
-    """Upstream times the derivative, which walks again: a function of the weights, so that second derivatives end here.
-
-    `once_differentiable` forgets the weights, and `torch.autograd.grad` then leaves its part out in silence.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, walk: Walk, upstream: Tensor, *arguments: Tensor) -> tuple[Tensor, ...]:
-        grads = [(torch.zeros_like(s.weight), torch.zeros_like(s.bias)) for s in walk.stages]
-        walk.gradient(0, *_start(walk), upstream, grads)
-        return tuple(tensor for pair in grads for tensor in pair)
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> Any:
-        raise NotImplementedError("the exact criterion of ReLU networks is differentiable once; use Enumerate()")
+def _slopes(walk: Walk, upstream: Tensor, *_: Tensor) -> tuple[Tensor, ...]:
+    """Upstream times the derivative in weights and biases, which walks again."""
+    grads = [(torch.zeros_like(s.weight), torch.zeros_like(s.bias)) for s in walk.stages]
+    walk.gradient(0, *_start(walk), upstream, grads)
+    return tuple(tensor for pair in grads for tensor in pair)
 
 
 def _start(walk: Walk) -> tuple[Tensor, Tensor]:
