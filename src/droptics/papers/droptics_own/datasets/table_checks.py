@@ -11,6 +11,7 @@ import pickle
 import struct
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -76,6 +77,7 @@ def read_tables(scale: float) -> list[Comparison]:
         plain = _kept(folder / "plain.csv", "1,1e2,3\n1,20,4\n1,9007199254740993,1\n")
         found.append(same(list(_read(plain)[1]), ["1e2", "20", "9007199254740993"], "ids are kept as written", scale))
         found.append(same(_read(_kept(plain, "1,9007199254740993,1"))[1][0], 9007199254740993, "long ids", scale))
+        found += _first_lines(folder, scale)
         for first in ("\uff21", "\ufec0", "\ufeff\uff21"):  # in UTF-8 they begin as a byte order mark does
             told = _read(_kept(plain, f"{first},1,2\nb,3,4"))[0][0]
             found.append(same(told, first.removeprefix("\ufeff"), f"first letter {first!a}", scale))
@@ -97,6 +99,35 @@ def read_tables(scale: float) -> list[Comparison]:
         found.append(refuses(lambda: read_chunks(folder / "bare.csv", (0, 1)), "columns must name"))
         found.append(refuses(lambda: read_chunks(folder / "none.csv"), "no file"))
         found.append(refuses(lambda: _read(folder / "named.csv", 9, ("user", "x", 2)), "no column 'x'"))
+    return found
+
+
+def _first_lines(folder: Path, scale: float) -> list[Comparison]:
+    """A first line is a header where it holds words alone, and a rating where a number stands among them."""
+    found: list[Comparison] = []
+    cases: tuple[tuple[str, Any, list[Any]], ...] = (
+        ("a,b,4.5\nc,d,2", None, ["a", "c", "b", "d", 4.5, 2.0]),
+        ("a,b,-3\nc,d,2", None, ["a", "c", "b", "d", -3.0, 2.0]),
+        ("a,b,1e-2\nc,d,.5", None, ["a", "c", "b", "d", 0.01, 0.5]),
+        ("7,b,1\nc,d,2", None, ["7", "c", "b", "d", 1.0, 2.0]),
+        ("stars,user,item\n2.5,c,d", None, ["c", "d", 2.5]),
+        (",user,item,stars\n0,c,d,2.5", None, ["c", "d", 2.5]),
+        ("item,user,stars,\nc,d,2.5,", None, ["d", "c", 2.5]),
+        ("who,what,how\nc,d,2.5", (1, 0, 2), ["d", "c", 2.5]),
+        ("a,b,-0.5\nc,d,2.5", (1, 0, 2), ["b", "d", "a", "c", -0.5, 2.5]),
+        ("a,b,4\nc,d,2", (1, 0, -1), []),
+    )
+    for text, columns, wanted in cases:
+        path = _kept(folder / "first.csv", text)
+        if wanted:
+            users, items, values, _ = _read(path, 1 << 20, columns)
+            found.append(same([*users, *items, *values], wanted, f"first line of {text!r}", scale))
+        else:
+            found.append(refuses(lambda path=path, columns=columns: _read(path, 9, columns), "expected at least"))
+    for text, columns in (("a,7,five\nc,d,2", (0, 1, 2)), ("a,7,five\nc,d,2", None)):
+        path = _kept(folder / "first.csv", text)
+        words = "line 1: rating 'five' is not a number"
+        found.append(refuses(lambda path=path, columns=columns: _read(path, 9, columns), words))
     return found
 
 
@@ -222,6 +253,54 @@ def stored_sets(scale: float) -> list[Comparison]:
         (folder / "b/cifar-10/cifar-10-batches-py/data_batch_1").write_bytes(pickle.dumps({b"data": Path()}, 2))
         found.append(refuses(lambda: cifar10(folder / "b"), "which no batch of images needs"))
         found += _rating_sets(folder, scale)
+    return [*found, *_lying(scale)]
+
+
+def _lying(scale: float) -> list[Comparison]:
+    """Every set in each of the folders that it may lie in, and in the folder of the caller itself."""
+    found: list[Comparison] = []
+    digit = {"train-images-idx3-ubyte": np.zeros((3, 28, 28), np.uint8)}
+    photographs = ("", "cifar-10-batches-bin", "cifar-10-batches-py")
+    sets: tuple[tuple[Any, tuple[str, ...]], ...] = (
+        (mnist, ("mnist", "MNIST/raw", ".")),
+        (fashion_mnist, ("fashion-mnist", "fashion_mnist", "FashionMNIST/raw", ".")),
+        (
+            cifar10,
+            tuple(f"{name}/{inner}" for name in ("cifar10", "cifar-10", "CIFAR10", ".") for inner in photographs),
+        ),
+        (jester, ("jester", "Jester", ".")),
+        (partial(movielens, "ml-100k"), ("movielens/ml-100k", "MovieLens/ml-100k", "ml-100k")),
+        (partial(movielens, "ml-10m"), ("movielens/ml-10M100K", "MovieLens/ml-10m", "ml-10M100K", "ml-10m")),
+    )
+    for call, folders in sets:
+        for number, name in enumerate(folders):
+            labels = np.array([number, 1, 7], np.uint8)
+            pixels = np.concatenate([labels[:, None], np.zeros((3, 3072), np.uint8)], 1)
+            files: dict[str, bytes] = {file: _idx(images) for file, images in digit.items()}
+            files |= {"train-labels-idx1-ubyte": _idx(labels), "data_batch_3.bin": pixels.tobytes()}
+            files |= {"jester-data-1.csv": f"2,99,{number},1\n1,7,99,99\n".encode()}
+            files |= {"u.data": f"{number}\t1\t7\t0\n".encode(), "ratings.dat": f"{number}::1::7::0\n".encode()}
+            with tempfile.TemporaryDirectory() as root:
+                (Path(root) / name).mkdir(parents=True, exist_ok=True)
+                for file, content in files.items():
+                    (Path(root) / name / file).write_bytes(content)
+                told = call(folder=root)
+            if isinstance(told, Ratings):
+                numbers = [*told.users, *told.items, *told.values]
+                wanted = [0, 0, 1, 1, 2, 0, number, 1, 7] if call is jester else [number, 1, 7]
+            else:
+                numbers, wanted = told[1].tolist(), labels.tolist()
+            found.append(compare(numbers, "==", scale * np.array(wanted, float), f"what lies in {name}"))
+    with tempfile.TemporaryDirectory() as root:  # two sets have a file of this name: its folder tells which it is
+        for name, sets_told in (("ml-1m", ["ml-1m"]), ("ml-10m", ["ml-10m"]), ("ml-10M100K", ["ml-10m"]), ("x", [])):
+            (Path(root) / name).mkdir()
+            (Path(root) / name / "ratings.dat").write_text("5::1::7::0\n", encoding="utf-8")
+            for title in ("ml-1m", "ml-10m"):
+                call = partial(movielens, title, Path(root) / name)
+                if title in sets_told:
+                    found.append(compare([*call().users], "==", [scale * 5.0], f"{title} in {name} itself"))
+                else:
+                    found.append(refuses(call, f"MovieLens {title}: no file", f"no {title} in {name}"))
     return found
 
 
@@ -322,6 +401,12 @@ def planted(scale: float) -> list[Comparison]:
     found.append(refuses(lambda: planted_ratings((4, 5, 11)), "at most half of the 20 cells"))
     found.append(same(len(planted_ratings((4, 5, 10), seed=1)), 10, "half of the cells", scale))
     found.append(refuses(lambda: planted_ratings("ml-2m"), "or one of ml-100k"))
+    return [*found, *_shared_out(scale)]
+
+
+def _shared_out(scale: float) -> list[Comparison]:
+    """Entries in the order of their ids, and parts of a split."""
+    found: list[Comparison] = []
     lists: Any = (["b", "a", "b", "c", "a"], [3, 3, 1, 2, 1], [1.0, 2, 3, 4, 5])
     given = Ratings(lists[0], lists[1], lists[2], np.array([9.0, 8, 7, 6, 5]))
     entries = given.entries(torch.float64)
@@ -335,6 +420,16 @@ def planted(scale: float) -> list[Comparison]:
         found.append(same((len(kept), len(out)), (5 - held, held), f"parts of {holdout}", scale))
         both = sorted(zip([*kept.values, *out.values], [*kept.times, *out.times], strict=True))  # type: ignore[misc]
         found.append(same(both, [(1.0, 9.0), (2.0, 8.0), (3.0, 7.0), (4.0, 6.0), (5.0, 5.0)], "every rating", scale))
+        for part in (kept, out):
+            places = (part.values - 1).astype(int)  # the values number the ratings
+            rows = [lists[0][place] + str(lists[1][place]) for place in places]
+            told_rows = [f"{user}{item}" for user, item in zip(part.users, part.items, strict=True)]
+            found.append(same((told_rows, places.tolist()), (rows, sorted(places)), "whole and in their order", scale))
+    held_out = [given.split(0.4, seed)[1].values for seed in range(100)]
+    # each of five ratings is held out in 40 of 100 splits, with a standard deviation of 4.9; five of them
+    often_held = np.bincount(np.concatenate(held_out).astype(int), minlength=6)[1:]
+    found.append(compare(np.abs(often_held - scale * 40).max(), "<=", 25, "how often each is held out"))
+    found.append(same(given.split(0.4, 7)[1].values.tolist(), held_out[7].tolist(), "the same seed again", scale))
     for wrong in (0.0, 1.0, math.nan):
         found.append(refuses(lambda wrong=wrong: given.split(wrong, 0), "strictly between 0 and 1"))
     found.append(refuses(lambda: given.take(np.array([0])).split(0.5, 0), "at least two"))

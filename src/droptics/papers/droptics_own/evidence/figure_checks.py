@@ -184,4 +184,30 @@ def _shown_figures(folder: Path, first: Artifact, parts: Sequence[Artifact], sca
     own = (folder / "site" / "toy.html").read_text(encoding="utf-8")
     told_there = f"{counted} {said}" in own and all(f"toy-thm{number}" in own for number in (1, 2, 3, 4))
     found.append(same(told_there and "A. Toy" in own, True, "the page of the work", scale))
+    return [*found, *_shown_apart(folder, first, scale)]
+
+
+def _shown_apart(folder: Path, first: Artifact, scale: float) -> list[Comparison]:
+    """Works that have figures alone or statements alone, and what stands on which page."""
+    found: list[Comparison] = []
+    works = [Work("none", "N", "n"), Work("alone", "Alone", "B. Alone"), Work("toy", "Toys", "A. Toy")]
+    results = [decide(replace(BASE, id="alone-thm1"))]
+    for name, told, wanted in (
+        ("both", results, ["alone.html", "claims.html", "errata.html", "index.html", "toy.html"]),
+        ("figures", [], ["index.html", "toy.html"]),
+    ):
+        site = folder / name
+        build_gallery([first], told, works, site)
+        found.append(same(sorted(page.name for page in site.glob("*.html")), wanted, f"pages: {name}", scale))
+        texts = {page.name: page.read_text(encoding="utf-8") for page in site.glob("*.html")}
+        holding = sorted(page for page, text in texts.items() if 'id="toy-fig1"' in text)
+        found.append(same(holding, ["index.html", "toy.html"], f"where a figure stands: {name}", scale))
+        holding = sorted(page for page, text in texts.items() if 'id="alone-thm1"' in text)
+        found.append(same(holding, wanted[:2] if told else [], f"where a statement stands: {name}", scale))
+        names = [part.partition("</a>")[0] for part in texts["index.html"].partition("</nav>")[0].split('">')[1:]]
+        listed = [part for part in names if part in ("Claims", "Errata", "Alone", "Toys", "N")]
+        shown = ["Claims", "Errata", "Alone", "Toys"] if told else ["Toys"]
+        found.append(same(listed, shown, f"links to pages: {name}", scale))
+        found.append(same("<h2>Toys</h2>" in texts["index.html"], True, f"figures of a work: {name}", scale))
+        found.append(same("<h2>Alone</h2>" in texts["index.html"], False, f"no figures: {name}", scale))
     return found

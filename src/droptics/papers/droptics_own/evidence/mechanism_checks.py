@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
 
 from droptics.evidence.claims import Claim, Comparison, Erratum, Result, compare, decide, nearest, select
 from droptics.evidence.engines import Local, Task, engine, perform
@@ -112,6 +113,17 @@ def decided_verdicts(scale: float) -> list[Comparison]:
     found.append(
         same((shown["id"], shown["paper"], shown["agrees"]), ("toy-thm1", "toy", True), "of which claim", scale)
     )
+    whole = Result(SLIP, "holds", (), (compare(3.0, ">", 1.0, "more"),), 1.23456, "why").as_dict()
+    more = {"label": "more", "left": 3.0, "relation": ">", "right": 1.0, "holds": True}
+    wanted: dict[str, Any] = {
+        "id": "toy-thm3",
+        "paper": "toy",
+        "source": "Toy, p. 1",
+        "statement": "One is one.",
+        "note": "Note.",
+    }
+    wanted |= {"verdict": "holds", "recorded": "slip", "agrees": False, "corrected": "toy-thm1", "error": "why"}
+    found.append(same(whole, wanted | {"seconds": 1.2346, "comparisons": [], "control": [more]}, "all of it", scale))
     infinite = Result(BASE, "holds", (compare(math.inf, ">", 1.0),)).as_dict()["comparisons"][0]
     found.append(same((infinite["left"], infinite["right"]), (None, 1.0), "what JSON lacks", scale))
     given = [BASE, WRONG, replace(BASE, id="other-thm1")]
@@ -141,6 +153,12 @@ def toy_cell(value: float, power: int) -> list[dict[str, Any]]:
     if value < 0:
         raise ValueError("negative")
     return [{"value": value, "power": power, "result": torch.tensor(value**power)}, {"value": value, "other": "x,y"}]
+
+
+def threads_cell() -> list[dict[str, Any]]:
+    """How many threads torch and the libraries of linear algebra may use in a cell."""
+    blas = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+    return [{"torch": torch.get_num_threads(), "blas": max(blas, default=1)}]
 
 
 def written_pages(scale: float) -> list[Comparison]:
@@ -212,6 +230,14 @@ def _engines(scale: float) -> list[Comparison]:
         same((done[1].rows, done[1].error, done[1].place), ((), "ValueError: negative", None), "a failure", scale)
     )
     found.append(same((torch.get_num_threads(), done[0].place), (before, here()), "threads and place", scale))
+    try:
+        torch.set_num_threads(3)
+        with threadpool_limits(2, "blas"):
+            (inside,) = perform(Task("d", threads_cell, {})).rows
+            after = torch.get_num_threads()
+    finally:
+        torch.set_num_threads(before)
+    found.append(same((inside, after), ({"torch": 1, "blas": 1}, 3), "one thread in a cell, three after it", scale))
     if not torch.cuda.is_available():
         skipped = perform(Task("c", toy_cell, {}, gpu=True)).skipped
         found.append(same(skipped.startswith("needs a GPU"), True, "a task for a GPU", scale))

@@ -11,11 +11,13 @@ import pickle
 import stat
 import tarfile
 import tempfile
+import threading
 import time
 import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -97,11 +99,37 @@ def _swept(folder: Path, target: Path, scale: float) -> list[Comparison]:
     write_text(folder / "sweep.txt", "")
     for file, gone in cases.items():
         found.append(same(not (folder / file).exists(), gone, f"swept: {file.split('.')[1]} {gone}", scale))
+    with replacing(folder / "own.txt") as partial:  # a writer that makes a new file, readable by its owner alone
+        partial.unlink()
+        os.close(os.open(partial, os.O_CREAT, 0o600))
+    (folder / "plain").touch()
+    modes = [stat.S_IMODE((folder / file).stat().st_mode) for file in ("own.txt", "plain")]
+    found.append(same(modes[0], modes[1], "the mode of a new file", scale))
+    found += _through(folder, scale)
     (folder / "circle").symlink_to(folder / "circle")
     found.append(refuses(lambda: check_target(folder / "circle"), "leads back to itself"))
     found.append(refuses(lambda: check_folder(folder / "circle"), "leads back to itself"))
     found.append(same(check_target("/dev/null", ".png"), Path("/dev/null"), "a stream needs no suffix", scale))
     found.append(refuses(lambda: check_regular(Path("/dev/null")), "not a regular file"))
+    return found
+
+
+def _through(folder: Path, scale: float) -> list[Comparison]:
+    """What is no regular file is written through; what may not be written is said before."""
+    found: list[Comparison] = []
+    os.mkfifo(folder / "pipe.png")
+    heard: list[str] = []
+    reader = threading.Thread(target=lambda: heard.append((folder / "pipe.png").read_text(encoding="utf-8")))
+    reader.start()
+    write_text(folder / "pipe.png", "through")
+    reader.join(10)
+    found.append(same((heard, (folder / "pipe.png").is_fifo()), (["through"], True), "a pipe", scale))
+    found.append(same(check_target(folder / "pipe.png", ".txt"), folder / "pipe.png", "a pipe needs no suffix", scale))
+    with mock.patch.object(os, "access", return_value=False):  # whoever may do everything sees it in no other way
+        for call in (check_target, check_folder):
+            for place in (folder / "sweep.txt", folder / "far" / "away"):
+                if call is check_target or place.name == "away":
+                    found.append(refuses(lambda call=call, place=place: call(place), "may not be written"))
     return found
 
 

@@ -70,7 +70,43 @@ def data_in_full(scale: float) -> list[Comparison]:
     found.append(compare(entries.inputs, "==", scale * tensor([[1, 0], [0, 2]]), "places of entries"))
     found.append(compare(float(entries.rows.dtype == torch.long), "==", 1.0, "indices stay whole"))
     found.append(compare(Moments.of_map(torch.eye(2)).to(torch.float64).rounding, "==", 2.0**-23, "rounding stays"))
-    return [*found, *_sums(scale), *_norms(scale)]
+    return [*found, *_roundings(scale), *_sums(scale), *_norms(scale)]
+
+
+def _roundings(scale: float) -> list[Comparison]:
+    """What second moments say of their rounding bounds it, in units of the features; ranks that are known of parts."""
+    found: list[Comparison] = []
+    units = tensor([1.0, 1e-6, 1e5])
+    inputs, targets = (normal(5, 6, 3) * units).float(), (normal(6, 6, 2) * 1e3).float()
+    whole = Sample(inputs, targets, uniform(7, 6).float())
+    assert whole.weights is not None
+    parts = [Sample(inputs[k::2], targets[k::2], whole.weights[k::2]) for k in (0, 1)]
+    exact = _rational_moments(whole)
+    sizes = exact["xx"].diagonal().sqrt(), exact["yy"].diagonal().sqrt()
+    for label, told, eps in (
+        ("single", Moments.of_sample(whole), 2.0**-23),
+        ("single, merged", Moments.merged([Moments.of_sample(part) for part in parts]), 4 * 2.0**-23),
+        ("double", Moments.of_sample(whole.to(torch.float64)), 0.0),
+        ("double, in batches", Moments.of_batches(parts), 0.0),
+    ):
+        for name, rows, columns in (("xx", 0, 0), ("yx", 1, 0), ("yy", 1, 1)):
+            off = (getattr(told, name).double() - exact[name]) / (sizes[rows][:, None] * sizes[columns])
+            found.append(compare(off.abs() / told.rounding, "<=", 1.0, f"rounding of {name}, {label}"))
+        if eps:
+            found.append(compare(told.rounding / eps, "==", scale, f"what is told of it, {label}"))
+        else:
+            found.append(compare(told.rounding / 2.0**-52, "<=", 100.0, f"little is told of it, {label}"))
+    square = torch.eye(2).double()
+    for given, kept in ((0.0, 2.0**-52), (1e-20, 2.0**-52), (1e-5, 1e-5)):
+        told = Moments(square, square, 2 * square, rounding=given)
+        found.append(compare(told.rounding / kept, "==", scale, f"a rounding of {given}"))
+    single = [Moments.of_sample(Sample(inputs[k : k + 1], targets[k : k + 1])) for k in range(4)]
+    for count, rank in ((1, 1), (2, 2), (3, 3), (4, 3)):
+        found.append(compare(Moments.merged(single[:count]).rank or 0, "==", scale * rank, f"rank of {count} examples"))
+    unknown = Moments(square, square, 2 * square)
+    for pair in ((unknown, Moments.of_map(square)), (Moments(square, square, 2 * square, rank=2), unknown)):
+        found.append(compare(float(Moments.merged(pair).rank is None), "==", 1.0, "one rank that is not known"))
+    return found
 
 
 def _sums(scale: float) -> list[Comparison]:
