@@ -11,7 +11,8 @@ CLAIMS: tuple[Claim, ...] = (
         "read-tables",
         "Ratings delimited by ::, tab, comma, semicolon or blank, the first of these that their first line holds, with "
         "lines that end in \\n or \\r\\n, with or without a header, in every order of columns are read as they were "
-        "written but for quotes and blanks around fields, in pieces of every size, and the line at fault is named.",
+        "written but for quotes and blanks around fields, in pieces of every size; a first line of words alone is a "
+        "header, and the line at fault is named.",
         pair(table_checks.read_tables),
         ("datasets.read_chunks",),
         READ,
@@ -26,14 +27,16 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "stored-sets",
-        "Digits, clothes, photographs, films and jokes are those of their makers' files, in every form of these.",
+        "Digits, clothes, photographs, films and jokes are those of their makers' files, in every form of these, from "
+        "each folder that they may lie in.",
         pair(table_checks.stored_sets),
         ("datasets.mnist", "datasets.fashion_mnist", "datasets.cifar10", "datasets.movielens", "datasets.jester"),
         READ,
     ),
     room_claim(
         "planted-ratings",
-        "Planted ratings have the rank, noise and activity that were asked for, and splits share all of them out.",
+        "Planted ratings have the rank, noise and activity that were asked for; splits share all of them out, each as "
+        "often, in their order and the same for the same seed.",
         pair(table_checks.planted),
         ("datasets.planted_ratings", "datasets.Ratings"),
         "By minors, variances and counts.",

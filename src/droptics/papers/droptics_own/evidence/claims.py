@@ -33,7 +33,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "decided-verdicts",
-        "Comparisons hold by one rule of tolerance, and verdicts follow from check, control and what stands beside.",
+        "Comparisons hold by one rule of tolerance, and verdicts follow from check, control and what stands beside; "
+        "results in plain values say all of it.",
         pair(mechanism_checks.decided_verdicts),
         ("evidence.compare", "evidence.decide", "evidence.Comparison"),
         TOY,
@@ -41,7 +42,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "reproduced-figures",
         "Cells run once and resume, failures and skips are told; tables, manifests, the standing page and the gallery "
-        "hold their numbers.",
+        "hold their numbers, each work on its own page, also one of figures or of statements alone.",
         pair(figure_checks.reproduced_figures),
         ("evidence.figures.reproduce", "evidence.standing.standings", "evidence.gallery.build_gallery"),
         TOY,
@@ -49,7 +50,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "written-pages",
         "Tables of rows and pages of claims hold what they are made of; the local engine gives what the function "
-        "gives, and engines are found by their names.",
+        "gives, cells run on one thread, and engines are found by their names.",
         pair(mechanism_checks.written_pages),
         ("evidence.pages.claims_page", "evidence.pages.errata_page", "evidence.Local", "evidence.engine"),
         TOY,

@@ -24,8 +24,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "written-files",
-        "Files are replaced whole or not at all, packed ones are read up to what they may unpack to, and what writers "
-        "that are gone left is swept.",
+        "Files are replaced whole or not at all, and keep their mode; pipes are written through; packed files are "
+        "read up to what they may unpack to; what writers that are gone left is swept; what may not be written is "
+        "refused before.",
         pair(file_checks.written_files),
         ("files.replacing", "files.write_text", "files.check_target", "files.check_folder"),
         "Written out.",
