@@ -94,6 +94,14 @@ def test_bad_input_is_named(call, message):
         call()
 
 
+def test_confidences_end_before_both_of_their_ends():
+    for good in (5e-324, 0.5, math.nextafter(1.0, 0.0), np.float32(0.25)):
+        check_probability("c", good)
+    for bad in (0.0, 1.0, -0.1, 1.1, math.inf, math.nan):
+        with pytest.raises(ValueError, match="c must lie strictly between 0 and 1"):
+            check_probability("c", bad)
+
+
 def test_rates_of_every_kind_are_read():
     for value in (0.25, np.float32(0.25), np.array([0.25]), torch.tensor(0.25), [0.25]):
         rate = as_drop(value)

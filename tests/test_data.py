@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
@@ -39,6 +41,48 @@ def test_moments_do_not_depend_on_how_the_data_are_cut(sizes):
         close(other.yx, whole.yx, 1e-13)
         close(other.yy, whole.yy, 1e-13)
         assert other.weight == count
+
+
+def _exact(left, right, shares):
+    """Weighted mean of products of columns, in fractions, rounded once."""
+    left, right = ([[Fraction(float(v)) for v in column] for column in part.T] for part in (left, right))
+    weights = [Fraction(float(share)) for share in shares]
+    sums = [[sum(w * a * b for w, a, b in zip(weights, one, two, strict=True)) for two in right] for one in left]
+    return torch.tensor([[float(entry / sum(weights)) for entry in row] for row in sums], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("parts", [1, 2, 5])
+def test_what_moments_tell_of_their_rounding_bounds_it(dtype, parts):
+    """In units of the features, which differ by eleven orders; of merged parts, each step adds three units at most."""
+    inputs = (normal(11, 3) * torch.tensor([1.0, 1e-6, 1e5])).to(dtype)
+    targets, weights = (1e3 * normal(11, 2, seed=1)).to(dtype), (0.1 + normal(11, seed=2).abs()).to(dtype)
+    pieces = [Sample(inputs[k::parts], targets[k::parts], weights[k::parts]) for k in range(parts)]
+    told = Moments.merged([Moments.of_sample(piece) for piece in pieces])
+    xx, yy = _exact(inputs, inputs, weights), _exact(targets, targets, weights)
+    for name, left, right in (("xx", xx, xx), ("yx", yy, xx), ("yy", yy, yy)):
+        columns = {"xx": (inputs, inputs), "yx": (targets, inputs), "yy": (targets, targets)}[name]
+        size = torch.outer(left.diagonal().sqrt(), right.diagonal().sqrt())
+        off = (getattr(told, name).double() - _exact(*columns, weights)).abs()
+        assert (off <= told.rounding * size).all(), name
+    steps = {1: 0, 2: 1, 5: 3}[parts]  # pairs of pairs
+    assert told.rounding >= (1 + 3 * steps) * torch.finfo(dtype).eps
+    assert told.rounding <= (10 + 3 * steps) * torch.finfo(dtype).eps
+
+
+def test_a_rounding_that_is_given_is_at_least_that_of_the_type():
+    one = torch.eye(2).double()
+    for given_rounding, kept in ((0.0, 2.0**-52), (1e-20, 2.0**-52), (1e-5, 1e-5)):
+        assert Moments(one, one, 2 * one, rounding=given_rounding).rounding == kept
+
+
+def test_ranks_of_parts_add_up_to_the_features_and_no_further():
+    inputs, targets = normal(5, 3), normal(5, 2)
+    single = [Moments.of_sample(Sample(inputs[k : k + 1], targets[k : k + 1])) for k in range(5)]
+    assert [Moments.merged(single[:count]).rank for count in range(1, 6)] == [1, 2, 3, 3, 3]
+    unknown = Moments(torch.eye(3).double(), torch.zeros(2, 3).double(), torch.eye(2).double())
+    assert Moments.merged([single[0], unknown]).rank is None
+    assert Moments.merged([unknown, single[0]]).rank is None
 
 
 def test_streaming_float32_does_not_lose_digits():

@@ -23,7 +23,18 @@ from typer.testing import CliRunner
 import droptics
 from droptics import papers
 from droptics.cli.verify import verify_command
-from droptics.evidence.claims import REFUTED, Claim, Comparison, Erratum, Relation, compare, decide, nearest, select
+from droptics.evidence.claims import (
+    REFUTED,
+    Claim,
+    Comparison,
+    Erratum,
+    Relation,
+    Result,
+    compare,
+    decide,
+    nearest,
+    select,
+)
 from droptics.evidence.engines import Done
 from droptics.evidence.pages import check_place, claims_page, errata_page, shown_output, write_pages
 from droptics.papers import PAPERS, claims, figures, verify
@@ -494,3 +505,14 @@ def test_the_scale_is_the_largest_magnitude_of_either_side(sign):
     large = torch.tensor([sign * 500.0, 1.0, math.inf], dtype=torch.float64)
     for left, right in ((small, large), (large, small), (large, large)):
         assert compare(left, "==", right).scale == 500.0
+
+
+def test_a_result_in_plain_values_says_all_of_it():
+    claim = Claim("toy-thm1", "Toy, p. 1", "One.", check=lambda: [], control=lambda: [], note="Note.")
+    less, more = Comparison(1.0, "<", 2.0, "less"), Comparison(3.0, "<", math.inf, "more")
+    told = Result(claim, "error", (less,), (more, less), 1.23456, "why").as_dict()
+    plain = {"label": "less", "left": 1.0, "relation": "<", "right": 2.0, "holds": True}
+    wanted = {"id": "toy-thm1", "paper": "toy", "source": "Toy, p. 1", "statement": "One.", "note": "Note."}
+    wanted |= {"verdict": "error", "recorded": "holds", "agrees": False, "corrected": None, "error": "why"}
+    open_end = {"label": "more", "left": 3.0, "relation": "<", "right": None, "holds": True}
+    assert told == wanted | {"seconds": 1.2346, "comparisons": [plain], "control": [open_end, plain]}

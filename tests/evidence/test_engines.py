@@ -8,6 +8,7 @@ from pathlib import Path
 
 import evidence_toys as toys
 import pytest
+import torch
 import typer
 from systems import posix
 from threadpoolctl import threadpool_info
@@ -45,6 +46,20 @@ def test_engines_have_names():
 def test_the_libraries_of_a_cell_add_in_one_thread():
     with engines.one_thread():
         assert {library["num_threads"] for library in threadpool_info()} == {1}
+
+
+def test_torch_has_its_threads_back_after_a_cell():
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        with engines.one_thread():
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 3
+        with pytest.raises(ArithmeticError), engines.one_thread():
+            raise ArithmeticError
+        assert torch.get_num_threads() == 3, "after a failure, too"
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_dask_says_what_to_install(monkeypatch):

@@ -33,6 +33,22 @@ def site(tmp_path_factory) -> Path:
     return build_gallery(artifacts, verify(CLAIMS), WORKS, folder / "site")
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_a_work_has_a_page_for_its_figures_or_its_statements_alone(tmp_path, told):
+    artifacts = reproduce([toys.figure()], "smoke", tmp_path / "out")
+    results = verify(["pal2020-eq7"]) if told else []
+    build_gallery(artifacts, results, WORKS, tmp_path / "site")
+    texts = {page.name: page.read_text() for page in (tmp_path / "site").glob("*.html")}
+    assert sorted(texts) == sorted(
+        ["index.html", "toy.html"] + (["claims.html", "errata.html", "pal2020.html"] if told else [])
+    )
+    assert sorted(name for name, text in texts.items() if 'id="toy-fig1"' in text) == ["index.html", "toy.html"]
+    stated = sorted(name for name, text in texts.items() if 'id="pal2020-eq7"' in text)
+    assert stated == (["claims.html", "pal2020.html"] if told else [])
+    links = [f'href="{name}"' in texts["index.html"] for name in texts]
+    assert all(links)
+
+
 def test_the_site_is_self_contained(site):
     pages = sorted(path.name for path in site.parent.glob("*.html"))
     assert pages == [
