@@ -64,6 +64,8 @@ class Ratings:
         if len(set(lengths)) != 1:
             came = "{}, {} and {}".format(*lengths)
             raise ValueError(f"users, items and values must have one entry per rating, got {came}")
+        if self.times is not None and len(self.times) != len(self.values):
+            raise ValueError(f"times must have one entry per rating, got {len(self.times)} for {len(self.values)}")
 
     def __len__(self) -> int:
         return len(self.values)
