@@ -124,9 +124,9 @@ def _first_lines(folder: Path, scale: float) -> list[Comparison]:
             found.append(same([*users, *items, *values], wanted, f"first line of {text!r}", scale))
         else:
             found.append(refuses(lambda path=path, columns=columns: _read(path, 9, columns), "expected at least"))
-    for text, columns in (("a,7,five\nc,d,2", (0, 1, 2)), ("a,7,five\nc,d,2", None)):
+    for text, columns in itertools.product(("a,7,five\nc,d,2", "a,b,\nc,d,2"), (None, (0, 1, 2))):
         path = _kept(folder / "first.csv", text)
-        words = "line 1: rating 'five' is not a number"
+        words = f"line 1: rating {'five' if 'five' in text else ''!r} is not a number"
         found.append(refuses(lambda path=path, columns=columns: _read(path, 9, columns), words))
     return found
 
@@ -408,7 +408,8 @@ def _shared_out(scale: float) -> list[Comparison]:
     """Entries in the order of their ids, and parts of a split."""
     found: list[Comparison] = []
     lists: Any = (["b", "a", "b", "c", "a"], [3, 3, 1, 2, 1], [1.0, 2, 3, 4, 5])
-    given = Ratings(lists[0], lists[1], lists[2], np.array([9.0, 8, 7, 6, 5]))
+    times: Any = [9.0, 8, 7, 6, 5]
+    given = Ratings(lists[0], lists[1], lists[2], times)
     entries = given.entries(torch.float64)
     found.append(
         same([*entries.rows.tolist(), *entries.columns.tolist()], [1, 0, 1, 2, 0, 2, 2, 0, 1, 0], "sorted ids", scale)
@@ -436,4 +437,7 @@ def _shared_out(scale: float) -> list[Comparison]:
     found.append(
         refuses(lambda: Ratings(*(part[:n] for part, n in zip(lists, (2, 1, 2), strict=True))), "got 2, 1 and 2")
     )
+    for wrong_times in (times[:4], [*times, 4.0]):
+        words = f"times must have one entry per rating, got {len(wrong_times)} for 5"
+        found.append(refuses(lambda odd=wrong_times: Ratings(lists[0], lists[1], lists[2], odd), words))
     return found

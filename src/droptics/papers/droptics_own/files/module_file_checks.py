@@ -81,8 +81,12 @@ def module_files(scale: float) -> list[Comparison]:
             found.append(refuses(lambda: read_program(folder / "d.pt2"), words))
         (folder / "e.pt").write_bytes(_changed(script, {"torch.relu": "torch.save"}))
         found.append(refuses(lambda: read_script(folder / "e.pt"), "not an operator on tensors"))
-        torch.save({"x": torch.zeros(1).expand(5)}, folder / "f.pt")
-        found.append(refuses(lambda: read_state(folder / "f.pt"), "more entries than places"))
+        for shared in (torch.zeros(1).expand(2), torch.zeros(1).double().expand(5), torch.zeros(2, 1).expand(2, 3)):
+            torch.save({"x": shared}, folder / "f.pt")
+            found.append(refuses(lambda: read_state(folder / "f.pt"), "more entries than places"))
+        torch.save(told, folder / "net.v2.pt")  # torch names the folder in it by what stands before the last dot
+        again = read_state(folder / "net.v2.pt")["head.weight"]
+        found.append(compare(again, "==", scale * network.head.weight.detach(), "weights of a name with dots"))
         torch.save({"x": Path("a")}, folder / "f.pt")
         found.append(refuses(lambda: read_state(folder / "f.pt"), "without running code from it"))
         for odd in ({3: torch.zeros(1)}, {"x": torch.eye(2).to_sparse()}):

@@ -104,6 +104,12 @@ def _page(kind: int, size: int, packed: int, inner: Sequence[tuple[int, str, Any
     return _written(fields) + bytes(max(packed, 0))
 
 
+def _one_page(length: int) -> dict[str, Any]:
+    """What a footer says of a column of one page of three numbers behind the first four bytes."""
+    places = {"data_page_offset": 4, "dictionary_page_offset": None, "total_compressed_size": length}
+    return places | {"compression": "UNCOMPRESSED", "physical_type": "INT32", "num_values": 3}
+
+
 def columns(scale: float) -> list[Comparison]:
     """Columns of one page and of several, of both kinds, with dictionaries; each lie by itself."""
     found: list[Comparison] = []
@@ -136,6 +142,11 @@ def columns(scale: float) -> list[Comparison]:
         "short": (one, {"rows": 3, "length": len(one) - 1}, "reaches out of its column"),
         "unpacks otherwise": (_page(0, 25, 24, first(3)), {"rows": 3}, "unpacks to 25 bytes"),
         "below zero": (_page(0, -1, 24, first(3)), {"rows": 3, "compression": "GZIP"}, "unpacks to -1 bytes"),
+        "a bomb in two pages": (
+            2 * _page(0, 2**27 + 1, 24, first(3)),
+            {"rows": 6, "compression": "GZIP"},
+            "refused as a bomb",
+        ),
         "a bomb": (_page(0, 2**28 + 1, 24, first(3)), {"rows": 3, "compression": "GZIP"}, "refused as a bomb"),
         "prefixes": (_page(0, 24, 24, first(3, 7)), {"rows": 3}, "the encoding 7 is not read"),
         "an encoding that is none": (_page(0, 24, 24, first(3, 10)), {"rows": 3}, "the encoding 10 is not read"),
@@ -179,6 +190,16 @@ def columns(scale: float) -> list[Comparison]:
         large = {"rows": 3, "whole": 2**28 // 2 + 1}
         looked(one, large)
         found.append(refuses(lambda: looked(one, large | {"whole": 2**28 + 1}), "refused as a bomb", "a footer"))
+        half: Any = [
+            SimpleNamespace(path_in_schema=name, total_uncompressed_size=2**27 + 1, **_one_page(len(one)))
+            for name in ("x", "y.inner")
+        ]
+        pair = SimpleNamespace(num_rows=3, num_columns=2, column=lambda k: half[k])
+        both = SimpleNamespace(row_group=lambda _: pair, num_row_groups=1, num_rows=3)
+        path.write_bytes(b"PAR1" + one)
+        for alone in (("x",), ("y",)):
+            check_pages(both, alone, path)
+        found.append(refuses(lambda: check_pages(both, ("x", "y"), path), "refused as a bomb", "two columns"))
         odd = SimpleNamespace(
             row_group=lambda _: SimpleNamespace(num_rows=3, num_columns=0), num_row_groups=2, num_rows=5
         )

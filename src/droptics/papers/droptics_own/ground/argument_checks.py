@@ -304,6 +304,7 @@ def _bad_moments() -> Bad:
     yield "values", lambda: entries([], [], tensor([]), (2, 1))
     yield "values", lambda: Measurements(torch.ones(2, 1, 1), torch.ones(3))
     yield "values", lambda: Measurements(torch.ones(0, 1, 1), torch.ones(0))
+    yield "values", lambda: Measurements(torch.ones(2, 1, 1), torch.ones(2).double())
     yield "matrices", lambda: Measurements(torch.ones(2, 2), torch.ones(2))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
+from unittest import mock
 
 import numpy as np
 import torch
@@ -272,6 +273,16 @@ def _answers(scale: float) -> list[Comparison]:
         alone = checked(lambda given, answer=answer: answer)
         found.append(same(alone(None) is answer, True, "where no argument is large it passes", scale))
 
+    broken = nn.Linear(2, 1)
+    with torch.no_grad():
+        broken.weight[0, 1] = math.nan
+    text = "layer must be finite, got 1 NaN or infinite entries, the first at index (0, 1); remove or impute them"
+    answering: Odd = lambda left, layer: nan  # noqa: E731 - of no type
+    both = checked(answering)
+    for given in (broken, Judged(one, broken.weight)):
+        lost = said(partial(both, 2.0**30 * one, given))
+        found.append(same(lost, text, f"NaN in a {type(given).__name__}", scale))
+
     @checked_rules
     def rule(value: object, factor: Positive = 2.0) -> float:
         return -1.0
@@ -338,6 +349,14 @@ def _bars(scale: float) -> list[Comparison]:
             found.append(same(screen.getvalue(), "", "nothing for what is over at once", scale))
             with clocked(30.4, "one call"):
                 pass
+            with mock.patch("tqdm.tqdm") as made:
+                bar = made.return_value.__enter__.return_value
+                for given, total in ((iter(items), 3), (items, None), (iter(items), None)):
+                    found.append(same(list(tracked(given, "parts", "part", total, len)), items, "all items", scale))
+            totals = [call.kwargs["total"] for call in made.call_args_list]
+            found.append(same(totals, [3, 2, None], "totals of bars", scale))
+            steps = [call.args for call in bar.update.call_args_list]
+            found.append(same(steps, 3 * [(2,), (1,)], "steps of bars", scale))
         told = screen.getvalue()
         found.append(same("one call:   0%|" in told and "of about 30 s" in told, True, "a clock", scale))
         found.append(same(tracked(items, "parts", "part") is items, True, "silent again", scale))
