@@ -15,7 +15,7 @@ from typing_extensions import TypeAliasType
 
 from droptics.annotations import described
 from droptics.answers import checked
-from droptics.arguments import Count, Positive, RateList
+from droptics.arguments import Count, FloatType, Positive, RateList
 from droptics.bounds import hoeffding
 from droptics.checks import as_drop, as_float_tensor, check_finite, check_positive, check_probability, check_same_kind
 from droptics.data import Entries, Measurements, Moments, Sample
@@ -100,6 +100,22 @@ def test_confidences_end_before_both_of_their_ends():
     for bad in (0.0, 1.0, -0.1, 1.1, math.inf, math.nan):
         with pytest.raises(ValueError, match="c must lie strictly between 0 and 1"):
             check_probability("c", bad)
+
+
+def test_types_of_numbers_are_single_or_double_precision():
+    accepts = FloatType()
+    assert all(map(accepts, ("float32", "float64", np.float32, np.dtype(np.float64), float)))
+    assert not any(map(accepts, (None, "float16", int, "text", 3, torch.float32)))
+
+
+def test_what_is_not_finite_in_a_module_or_a_dataclass_is_named_before_what_is_large():
+    broken = nn.Linear(2, 1)
+    with torch.no_grad():
+        broken.weight[0, 1] = math.nan
+    call = checked(lambda left, other: torch.tensor(math.nan))
+    for given in (broken, [broken], Bound(broken.weight, {}, "x")):
+        with pytest.raises(ValueError, match=r"other must be finite, got 1 NaN .* first at index \(0, 1\)"):
+            call(torch.full((2,), 2.0**30), given)
 
 
 def test_rates_of_every_kind_are_read():

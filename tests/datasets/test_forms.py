@@ -32,6 +32,21 @@ def test_a_first_line_of_words_alone_is_a_header_and_no_other(tmp_path, text, co
     assert joined(tmp_path / "r.csv", columns=columns) == rows
 
 
+@pytest.mark.parametrize("columns", [None, (0, 1, 2)])
+@pytest.mark.parametrize("line", ["a,b,", "a,7,five", "7,b,five"])
+def test_a_first_rating_that_is_none_is_named_and_not_passed_over(tmp_path, line, columns):
+    (tmp_path / "r.csv").write_text(f"{line}\nc,d,2\n")
+    with pytest.raises(ValueError, match=r"line 1: rating '(five)?' is not a number"):
+        joined(tmp_path / "r.csv", columns=columns)
+
+
+@pytest.mark.parametrize("entry", ['["", 2, 3]', '[1, "", 3]', "[true, 2, 3]", "[1, 2.5, 3]", "[1, null, 3]"])
+def test_ids_of_documents_are_whole_numbers_or_some_text(tmp_path, entry):
+    (tmp_path / "r.json").write_text(f"[[1, 2, 3], {entry}]")
+    with pytest.raises(ValueError, match="record 2: ids must be whole numbers or text"):
+        joined(tmp_path / "r.json")
+
+
 @pytest.mark.parametrize("name", ["r.jsonl", "r.jsonl.gz", "r.ndjson", "r.NDJSON.GZ"])
 @pytest.mark.parametrize("size", [64, 200, 1 << 20])
 def test_documents_of_lines_are_read_line_by_line_packed_or_not(tmp_path, name, size):
@@ -56,6 +71,15 @@ def test_parts_of_a_split_are_whole_in_order_and_of_the_nearest_size(count, shar
         assert np.array_equal(part.items, (count - 1 - part.users) % 7)
         assert np.array_equal(part.values, part.users / 2)
         assert np.array_equal(part.times, 10 * part.users)
+
+
+def test_times_are_one_per_rating_and_may_be_a_list():
+    ids, values, times = [1, 2, 1], [3.0, 4.0, 5.0], [7.0, 8.0, 9.0]
+    whole = datasets.Ratings(ids, ids, values, times)
+    assert whole.take(np.array([2, 0])).times.tolist() == [9.0, 7.0]
+    for wrong in (times[:2], [*times, 1.0], []):
+        with pytest.raises(ValueError, match=f"times must have one entry per rating, got {len(wrong)} for 3"):
+            datasets.Ratings(ids, ids, values, wrong)
 
 
 def test_every_rating_is_held_out_as_often():

@@ -2,9 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
+import pytest
+import torch
+
 from droptics.evidence.claims import Claim, Erratum, compare
 from droptics.evidence.pages import errata_page
 from droptics.evidence.provenance import places
+from droptics.evidence.rows import plain_value
 from droptics.evidence.standing import Standing, standing_page
 
 
@@ -40,3 +45,11 @@ def test_lines_with_departures_are_reproduced_with_something_to_add():
     lines = [Standing(f"a{i}", "p", reproduced="yes", departures="other data" * (i == 1)) for i in range(3)]
     page = standing_page([*lines, Standing("b", "p", reproduced="no")])
     assert "4 figures and tables: 3 reproduced (2 of them with nothing to add about the protocol), 0 partly, 1" in page
+
+
+def test_rows_hold_plain_numbers_in_lists_of_lists_too():
+    told = plain_value([torch.tensor(2.5), (np.int64(3), [np.float32(0.5), None]), "x", True])
+    assert told == [2.5, [3, [0.5, None]], "x", True]
+    assert [type(one) for one in (told[0], told[1][0], told[1][1][0])] == [float, int, float]
+    with pytest.raises(ValueError, match="got dict"):
+        plain_value([[{}]])
