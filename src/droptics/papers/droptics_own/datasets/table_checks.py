@@ -157,6 +157,8 @@ def read_documents(scale: float) -> list[Comparison]:
                 found.append(same(starts, wanted, f"records of {file} in pieces of {size}", scale))
         users, items, values, _ = _read(_kept(folder / "triples.json", json.dumps(names)), 1 << 20, (0, 1, 2))
         found.append(same([*users, *items], [*(row[0] for row in NAMED), *(row[1] for row in NAMED)], "triples", scale))
+        users, items, _, _ = _read(_kept(folder / "quoted.json", '[["12", 7, 1], [3, "-8", 2]]'))
+        found.append(same([*users.tolist(), *items.tolist()], [12, 3, 7, -8], "whole numbers in quotes", scale))
         for text, words in (
             ("[]", "holds no ratings"),
             ("3", "must hold a list of ratings, got int"),
