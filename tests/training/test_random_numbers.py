@@ -173,6 +173,13 @@ def test_raw_masks_are_zeros_and_ones():
     assert torch.equal(scaled, 4 * raw)
 
 
+def test_counted_masks_follow_the_laws_that_they_are_asked_for():
+    numbers = Counted([3], CPU)
+    for law in (Bernoulli(0.75, 6), Bernoulli(0.25, 6), Block(0.5, 6, 2)):
+        asked = [law], 0, 50, 1, True, torch.float64
+        assert torch.equal(numbers.masks(*asked), Counted([3], CPU).masks(*asked))
+
+
 def test_steps_on_counted_numbers_are_the_same_in_all_engines():
     data, objective = population(), Dropout(LAWS["bernoulli"])
     draws = Stream(data, objective, [1, 2, 3], 1, CPU, counted=True).next(50)
