@@ -77,8 +77,8 @@ CLAIMS: tuple[Claim, ...] = (
         "of a solver; distances and dual norms their definitions, steepest directions attain these and pass over faces "
         "of the box; random points lie inside, without a box around the inputs and as far as uniform ones on average; "
         "points are inside up to the rounding of their coordinates. "
-        "Threats are read as they are written, adapters take the published steps, batches are joined row by row, what "
-        "cannot be attacked is refused.",
+        "Threats are read as they are written, adapters take the published steps, starts are drawn from the generator "
+        "that is given, batches are joined row by row, what cannot be attacked is refused.",
         pair(threat_checks.reachable_points),
         ("attacks.Threat", "attacks.perturb", "attacks.adapter.BIM"),
         "Beside scipy.optimize.",

@@ -11,7 +11,7 @@ import torch
 from scipy.optimize import linprog, minimize
 from torch import Tensor, nn
 
-from droptics.attacks import Bim, Fgsm, Threat, perturb
+from droptics.attacks import Bim, Fgsm, Pgd, Threat, perturb
 from droptics.attacks.adapter import BIM, PGD
 from droptics.attacks.ascent import Trail
 from droptics.attacks.search import joined
@@ -198,6 +198,11 @@ def _parsed(scale: float) -> list[Comparison]:
     walked = perturb(model, images, labels, Threat("l2", 0.3), Bim(CrossEntropy(), 7, 0.1))
     wanted_points = images + 0.3 * way / way.norm(dim=1, keepdim=True)
     found.append(compare(walked, "==", scale * wanted_points, "steps that add up", precision=1e-6))
+    once = [Pgd(CrossEntropy(), 1, 0.01, start="random", seed=seed) for seed in (0, 5)]
+    given = torch.Generator().manual_seed(5)
+    moved = perturb(model, images, labels, Threat("linf", 0.3), once[0], given)
+    seeded = perturb(model, images, labels, Threat("linf", 0.3), once[1])
+    found.append(compare(moved, "==", scale * seeded, "starts of a given generator"))
     trails = [
         Trail(
             images[:2], torch.tensor([True, False]), torch.tensor([False, False]), torch.tensor([1, 2, 20]), images[:2]

@@ -229,6 +229,8 @@ def _engines(scale: float) -> list[Comparison]:
     found.append(
         same((done[1].rows, done[1].error, done[1].place), ((), "ValueError: negative", None), "a failure", scale)
     )
+    short = perform(Task("e", toy_cell, {"value": 3.0})).error
+    found.append(same(short.partition(":")[0], "TypeError", "a failure of any kind", scale))
     found.append(same((torch.get_num_threads(), done[0].place), (before, here()), "threads and place", scale))
     try:
         torch.set_num_threads(3)

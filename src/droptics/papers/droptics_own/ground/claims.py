@@ -54,7 +54,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "data-in-full",
         "Moments of samples, batches and parts are sums in fractions up to the rounding that they tell, of no more "
-        "than the rank that they tell; shifted estimates shift both ends, and norms are those of their definitions.",
+        "than the rank that they tell; samples too large for single precision are not converted to it; shifted "
+        "estimates shift both ends, and norms are those of their definitions.",
         pair(data_checks.data_in_full),
         ("data.Moments", "data.Sample", "estimates.Estimate", "norms.path_norm", "norms.k_support"),
         "In fractions; k-support norms by bisection.",

@@ -14,6 +14,7 @@ from droptics.estimates import Bound, Estimate, PlainEstimate
 from droptics.evidence.claims import Comparison, compare
 from droptics.models import TwoLayerLinear
 from droptics.norms import k_support, nuclear, path_norm, weight_matrices, weighted_trace
+from droptics.papers.droptics_own.telling import refuses
 from droptics.papers.instances import normal, simplex, tensor, uniform
 
 
@@ -66,6 +67,8 @@ def data_in_full(scale: float) -> list[Comparison]:
     assert single.weights is not None
     found.append(compare(single.weights, "==", scale * weights, "weights in single precision"))
     found.append(compare(float(whole.to(torch.float64) is whole), "==", 1.0, "nothing to convert"))
+    wide = Sample(inputs * 1e30, targets)
+    found.append(refuses(lambda: wide.to(torch.float32), "inputs must be so small that torch.float32 holds"))
     entries = Entries(torch.tensor([1, 0]), torch.tensor([0, 2]), tensor([1.0, 2.0]), (2, 3)).to(torch.float32)
     found.append(compare(entries.inputs, "==", scale * tensor([[1, 0], [0, 2]]), "places of entries"))
     found.append(compare(float(entries.rows.dtype == torch.long), "==", 1.0, "indices stay whole"))

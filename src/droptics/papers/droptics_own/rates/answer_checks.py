@@ -138,6 +138,7 @@ def _asked_of(runner: Any, told: Rates, exact: bool, scale: float) -> list[Compa
     for point, setting in zip(tried, path, strict=True):
         rates = [point.rates[name] for name in SITES]
         found.append(compare(rates, "==", scale * tensor(list(setting.values())), f"path: {label}", precision=1e-8))
+        found.append(compare(point.rate, "==", scale * point.rates[next(iter(SITES))], f"first rate: {label}"))
     fresh, split = [1] if exact else [3, 4, 5], told.split
     assert split is not None
     best = _surest(runner, tied, among, seeds)
@@ -372,6 +373,8 @@ def told_answers(scale: float) -> list[Comparison]:
     found.append(same(told.apply(net), ["four"], "sites that are not there"))
     rates = [net[name].p for name in ("one", "two", "three")]
     found.append(compare(rates, "==", scale * tensor([told.rates[name] for name in ("one", "two", "three")]), "set"))
+    net.drop_four = 0.5  # type: ignore[assignment]
+    found.append(same((told.apply(net), net.drop_four), ([], told.rates["four"]), "a call, by its rate before"))
     owner = nn.Module()
     owner.drop_a, owner.size = 0.5, 0.5  # type: ignore[assignment]
     found.append(
