@@ -356,7 +356,8 @@ def negative_penalties(sign: float) -> list[Comparison]:
 def output_signs_alone(inputs_positive: bool) -> list[Comparison]:
     """Nothing negative, or output parameters alone: the penalty is never negative, since hidden units stay linear.
 
-    Then it is the variance of the output over masks, here written out; one and two hidden layers, three rates.
+    Then it is the variance of the output over masks; one and two hidden layers, three rates, of one example and of
+    three that count differently.
     """
     found = []
     for seed, sizes in itertools.product(range(15), ((2, 3, 1), (2, 2, 2, 1))):
@@ -364,8 +365,9 @@ def output_signs_alone(inputs_positive: bool) -> list[Comparison]:
         signs = 1.0 if seed % 3 == 0 else -1.0 if seed % 3 == 1 else normal(seed, 1, sizes[-2]).sign()
         biases = [bias.abs() for bias in net.biases[:-1]]
         model = ReLUNet([*net.weights[:-1], signs * net.weights[-1]], [*biases, net.biases[-1]])
-        x, drop = normal(seed + 2, sizes[0]), (0.5, 0.2, 0.8)[seed % 5 % 3]
-        data = networks.one_point(x.abs() if inputs_positive else x, 5 * float(normal(seed + 5, 1)))
+        count, drop = 1 if seed % 2 else 3, (0.5, 0.2, 0.8)[seed % 5 % 3]
+        X, y = normal(seed + 2, count, sizes[0]), 5 * normal(seed + 5, count, 1)
+        data = Sample(X.abs() if inputs_positive else X, y, simplex(seed, count))
         value, label = penalty(model, data, Bernoulli(drop, model.units)), f"sizes {sizes}, drop {drop}, seed {seed}"
         found.append(compare(value, ">=", 0.0, f"penalty, {label}"))
         if seed < 4:

@@ -128,9 +128,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem12",
         f"{SOURCE}, Lemma 12",
-        "Non-negative weights make the network supermodular; the gadget network is not.",
-        check=partial(count_checks.supermodular, 1.0),
-        control=count_checks.gadget_is_not_supermodular,
+        "Non-negative weights make a network supermodular whose activations are convex and non-decreasing; the gadget "
+        "network is not, for K >= 2.",
+        check=lambda: [*count_checks.supermodular(1.0), *count_checks.gadgets_are_not_supermodular()],
+        control=partial(count_checks.supermodular, 1.0, convex=False),
         objects=("models.ReLUNet",),
     ),
     Claim(
@@ -252,7 +253,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=lambda: [*checks.negative_penalties(1.0), *checks.output_signs_alone(True)],
         control=partial(checks.output_signs_alone, False),
         objects=("penalties.penalty",),
-        note="Sharper: a negative input, hidden weight or hidden bias is needed; output parameters never suffice.",
+        note="Sharper: a negative input, hidden weight or hidden bias is needed; output parameters never suffice. "
+        "Whatever the distribution: the penalty is its mean over the examples.",
     ),
     Claim(
         "helmbold2017-thm20",

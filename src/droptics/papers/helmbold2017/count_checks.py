@@ -21,18 +21,19 @@ from droptics.papers.helmbold2017.checks import by_masks, exact, random_net, sha
 from droptics.papers.instances import descend, normal, simplex, tensor, uniform
 
 
-def supermodular(last: float) -> list[Comparison]:
+def supermodular(last: float, convex: bool = True) -> list[Comparison]:
     """f(x+a+b) - f(x+a) - f(x+b) + f(x) >= 0 for steps a, b >= 0 and non-negative weights, one times `last`.
 
-    ReLU by the library; other convex, non-decreasing activations written out.
+    ReLU by the library; other convex, non-decreasing activations written out, or, unless `convex`, the sigmoid.
     """
     found = []
-    for seed in range(3):
-        model = random_net(seed, (3, 4, 3, 1), True)
-        top = model.weights[-1] * tensor([1.0, 1.0, last])
+    for seed, sizes in enumerate(((3, 4, 3, 1), (2, 5, 1), (4, 3, 2, 3, 1))):
+        model, K = random_net(seed, sizes, True), sizes[0]
+        top = model.weights[-1].clone()
+        top[:, -1] *= last
         model = ReLUNet([*model.weights[:-1], top], model.biases)
-        x = normal(seed + 20, 500, 3)
-        a, b = (2 * uniform(seed + 30 + i, 500, 3) for i in range(2))
+        x = normal(seed + 20, 500, K)
+        a, b = (2 * uniform(seed + 30 + i, 500, K) for i in range(2))
 
         def written(value: Tensor, activation: Callable[[Tensor], Tensor], model: ReLUNet = model) -> Tensor:
             for weight, bias in zip(model.weights[:-1], model.biases[:-1], strict=True):
@@ -46,18 +47,25 @@ def supermodular(last: float) -> list[Comparison]:
             "leaky": partial(written, activation=lambda z: torch.maximum(z, 0.3 * z)),
             "square": partial(written, activation=lambda z: torch.relu(z).square()),
         }
+        functions = functions if convex else {"sigmoid": partial(written, activation=torch.sigmoid)}
         for name, f in functions.items():
             slack = f(x + a + b) - f(x + a) - f(x + b) + f(x)
             found.append(compare(slack, ">=", 0.0, f"second difference, {name}", precision=1e-9))
     return found
 
 
-def gadget_is_not_supermodular() -> list[Comparison]:
-    """The gadget network at x = 0 with unit steps."""
-    model = networks.gadget_network(2, 2, 2)
-    zero, first, second = torch.zeros(1, 2).double(), tensor([[1.0, 0.0]]), tensor([[0.0, 1.0]])
-    slack = model.outputs(first + second) - model.outputs(first) - model.outputs(second) + model.outputs(zero)
-    return [compare(slack, ">=", 0.0, "second difference of the gadget network")]
+def gadgets_are_not_supermodular() -> list[Comparison]:
+    """Gadget networks at x = 0 with unit steps in two inputs: together they give what each gives alone."""
+    found = []
+    for K, n, depth in ((2, 2, 2), (3, 6, 2), (4, 4, 3)):
+        model, steps = networks.gadget_network(K, n, depth), torch.eye(K, dtype=torch.float64)
+        alone = model.outputs(steps)[0]
+        for i, j in itertools.combinations(range(K), 2):
+            points = torch.stack([steps[i] + steps[j], 0 * steps[i], steps[i], steps[j]])
+            slack = tensor([1.0, 1.0, -1.0, -1.0]) @ model.outputs(points)
+            found.append(compare(slack, "<", 0.0, f"second difference of gadgets, K={K} n={n}"))
+            found.append(compare(slack, "==", -alone, f"minus one output, K={K} n={n}"))
+    return found
 
 
 def mean_output_by_count(model: ReLUNet, drop: float = 0.5) -> Tensor:
