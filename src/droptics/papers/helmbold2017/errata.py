@@ -47,7 +47,7 @@ print((b**2 + (1 - t) * b**2 + t * (b - 1) ** 2) / 2)""",
     "thm5-proof": Erratum(
         r"D(W, x, R) = \left(\prod\nolimits_j c_j\right) D(W', x, R)",
         "W and W' interchanged, as the theorem itself has them.",
-        "In the last line of the proof alone.",
+        "In this line of the proof alone; with product one, which is all that the rest uses, both say the same.",
         "helmbold2017-thm5",
         """\
 from fractions import Fraction as F
