@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from droptics import equalization
-from droptics.data import Moments, Sample
+from droptics.data import Data, Moments, Sample
 from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.linalg import psd_root
 from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear, TwoLayerLinear
 from droptics.norms import nuclear, path_norm
-from droptics.papers.instances import coin_masks, expected_error, moments, normal, subsets, tensor
+from droptics.papers.instances import coin_masks, expected_error, moments, normal, simplex, subsets, tensor
 from droptics.penalties import criterion, effective_strength, penalty, sub_penalties
 from droptics.training import Penalized, train
 
@@ -73,21 +73,29 @@ def masked_penalty(weights: Weights, data: Moments, drop: float) -> float:
 def split(scaled: bool) -> list[Comparison]:
     """Expected masked error = error + E ||W_masked - W||_C^2 over all masks, for any law of (x, y), singular or not.
 
-    The library's penalty is that distance, its criterion the whole. The control divides masks by theta only once.
+    The library's penalty is that distance, its criterion the whole, of moments and of examples that count differently
+    and whose mean is far from zero. The control divides masks by theta only once.
     """
     found = []
     for seed, (sizes, drop) in enumerate(INSTANCES):
         weights = network(seed, sizes)
         model, masks, W = DeepLinear(weights), law(weights, drop), product(weights)
-        for data in (moments(seed, sizes[-1], sizes[0], rank=2), moments(seed + 7, sizes[-1], sizes[0])):
+        count = 2 if seed % 2 else 5  # fewer than the inputs, and more
+        X, Y = normal(seed + 20, count, sizes[0]) + 1.5, normal(seed + 30, count, sizes[-1]) - 2
+        shares = simplex(seed, count)
+        some = Moments(X.mT * shares @ X, Y.mT * shares @ X, Y.mT * shares @ Y)
+        given: list[tuple[Data, Moments]] = [(Sample(X, Y, 7 * shares), some)]
+        for known in (moments(seed, sizes[-1], sizes[0], rank=2), moments(seed + 7, sizes[-1], sizes[0])):
+            given.append((known, known))
+        for law_of, data in given:
             plain = expected_error(iter([(W, 1.0)]), data)
             whole, apart = masked_error(weights, data, drop), 0.0
             for masked, chance in masked_maps(weights, drop):
                 moved = (masked if scaled else (1 - drop) * masked) - W
                 apart += chance * float(((moved @ data.xx) * moved).sum())
             found.append(compare(plain + apart, "==", whole, f"loss and distance, sizes {sizes}"))
-            found.append(compare(penalty(model, data, masks), "==", apart, f"library, sizes {sizes}", scale=whole))
-            found.append(compare(criterion(model, data, masks), "==", whole, f"criterion, sizes {sizes}"))
+            found.append(compare(penalty(model, law_of, masks), "==", apart, f"library, sizes {sizes}", scale=whole))
+            found.append(compare(criterion(model, law_of, masks), "==", whole, f"criterion, sizes {sizes}"))
     return found
 
 
