@@ -126,7 +126,7 @@ CLAIMS: tuple[Claim, ...] = (
             "linalg.psd_root",
         ),
         note="Isotropy alone is not enough, as the control shows. The printed (4.8) has the indices of U and V the "
-        "other way round.",
+        "other way round than Section 4.3, as its proof has the rows of V and the transpose of U.",
     ),
     Claim(
         "thesis-prop2",

@@ -20,7 +20,7 @@ from droptics.linalg import psd_root
 from droptics.masks import Bernoulli, Product
 from droptics.models import LastLayer, ReLUNet
 from droptics.norms import path_norm
-from droptics.papers.instances import coin_masks, normal, sample, tensor, uniform
+from droptics.papers.instances import coin_masks, normal, sample, simplex, tensor, uniform
 from droptics.papers.thesis.chapter4_bound_checks import line_complexity, plane_complexity
 from droptics.penalties import criterion, penalty
 
@@ -72,11 +72,11 @@ def _skewed(axis: Tensor) -> Tensor:
     return tensor(points)
 
 
-def _isotropic(seed: int, size: int) -> Tensor:
-    """Points of second moment I that come with both signs: random ones, whitened."""
-    points = normal(seed, size + 3, size)
-    points = points @ torch.linalg.inv(psd_root(points.mT @ points / len(points)))
-    return torch.cat([points, -points])
+def _isotropic(seed: int, size: int) -> tuple[Tensor, Tensor]:
+    """Points of second moment I that come with both signs, and their chances: random ones, whitened."""
+    points, chances = normal(seed, size + 3, size), simplex(seed, size + 3)
+    points = points @ torch.linalg.inv(psd_root(points.mT * chances @ points))
+    return torch.cat([points, -points]), torch.cat([chances, chances]) / 2
 
 
 def _paths(U: Tensor, V: Tensor) -> float:
@@ -88,17 +88,21 @@ def _paths(U: Tensor, V: Tensor) -> float:
 def isotropic_regularizer(symmetric: bool, with_rate: bool = True) -> list[Comparison]:
     """E relu(v.x)^2 summed with ||u||^2, times lam, = lam/2 sum U^2 V^2 for isotropic x, if it is symmetric.
 
-    Path by path; `with_rate` leaves lam out of what is stated.
+    Path by path; points of a symmetric law count differently, x as much as -x. `with_rate` leaves lam out of what is
+    stated.
     """
     found = []
     for seed, (inputs, width, outputs, drop) in enumerate(((3, 4, 2, 0.3), (2, 1, 3, 0.8), (1, 5, 1, 0.1))):
         U, V = normal(seed, outputs, width), normal(seed + 1, inputs, width)
-        points = _isotropic(seed, inputs) if symmetric else _skewed(torch.zeros(inputs))
-        C, lam = points.mT @ points / len(points), drop / (1 - drop)
+        skewed = _skewed(torch.zeros(inputs))
+        equal = torch.full((len(skewed),), 1 / len(skewed), dtype=torch.float64)
+        points, chances = _isotropic(seed, inputs) if symmetric else (skewed, equal)
+        C, lam = points.mT * chances @ points, drop / (1 - drop)
         found.append(compare(C, "==", torch.eye(inputs, dtype=torch.float64), "isotropic"))
         law = Product([Bernoulli(0.0, inputs), Bernoulli(drop, width)])
-        value = penalty(ReLUNet([V.mT, U]), Sample(points, torch.zeros(len(points), outputs).double()), law)
-        direct = lam * (U.square().sum(0) * torch.relu(points @ V).square().mean(0)).sum()
+        data = Sample(points, normal(seed + 2, len(points), outputs), 3 * chances)
+        value = penalty(ReLUNet([V.mT, U]), data, law)
+        direct = lam * (U.square().sum(0) * (chances @ torch.relu(points @ V).square())).sum()
         found.append(compare(value, "==", direct, f"Proposition 5, width {width}"))
         stated = 0.5 * (lam if with_rate else 1.0) * _paths(U, V)
         found.append(compare(value, "==", stated, f"regularizer, width {width}"))
