@@ -407,15 +407,18 @@ def flipped_rows(scale: float) -> list[Comparison]:
 
     Rows that move by at most D change it only if |w_r.x| <= D, and moved by D against their score all of these do; how
     many there are is binomial of chance erf(D/sqrt 2). Many rows and a small D bring the bound near: .8 of it.
+    Many steps and a small delta show that the root needs both.
     """
-    T, delta = 10, 0.2
     found = []
-    for m, D in ((200, 0.1), (1000, 0.02), (20, 0.8), (10**6, 0.05)):
+    cases = [(m, D, 10, 0.2) for m, D in ((200, 0.1), (1000, 0.02), (20, 0.8), (10**6, 0.05))]
+    for m, D, T, delta in (*cases, (50, 0.6, 10**5, 0.9), (50, 0.6, 1, 1e-6)):
         chance = math.erf(D / math.sqrt(2))
         limit = scale * (m * D + math.sqrt(m * math.log(3 * T / delta) / 2))
+        label = f"m={m}, T={T}, delta={delta}"
         found.append(
-            compare(float(binom.sf(math.floor(limit), m, chance)), "<=", delta / (3 * T), f"m={m}", precision=0.0)
+            compare(float(binom.sf(math.floor(limit), m, chance)), "<=", delta / (3 * T), label, precision=0.0)
         )
+    T, delta = 10, 0.2
     for seed, (m, D) in enumerate(((200, 0.1), (50, 0.7), (1000, 0.02))):
         W, xs = normal(seed, m, 4), unit_rows(seed + 1, T, 4)
         score = W @ xs.mT
