@@ -127,15 +127,15 @@ def greedy_target(steepness: float) -> list[Comparison]:
 def multi_class_margin(base: float) -> list[Comparison]:
     """-log(1 + exp(z_y - max_{j != y} z_j)), raised by one in units of log `base`, is below the 0-1 error.
 
-    Two to five classes, ties, margins near zero and large. The largest of the losses for one wrong class each, of which
-    every one is concave in the outputs; their largest is not.
+    Two to five classes, ties, margins near zero and beyond what the exponential can hold. The largest of the losses for
+    one wrong class each, of which every one is concave in the outputs; their largest is not.
     """
     found = []
-    for seed, (classes, size) in enumerate(((4, 1.0), (2, 1.0), (3, 1e-3), (5, 30.0))):
+    for seed, (classes, size) in enumerate(((4, 1.0), (2, 1.0), (3, 1e-3), (5, 30.0), (3, 1e3))):
         outputs, labels = size * normal(seed + 1, 50, classes), (uniform(seed + 2, 50) * classes).long()
         outputs[0], labels[0] = 1.0, 0  # a tie, called right
         gaps = [[float(z[y] - z[j]) for j in range(classes) if j != y] for z, y in zip(outputs, labels, strict=True)]
-        stated = tensor([max(-math.log1p(math.exp(gap)) for gap in row) for row in gaps])
+        stated = tensor([max(-max(gap, 0.0) - math.log1p(math.exp(-abs(gap))) for gap in row) for row in gaps])
         value = Reflected(CrossEntropy())(outputs, labels)
         found.append(compare(value, "==", stated, f"{classes} classes"))
         found.append(compare(Margin()(outputs, labels), "==", tensor([-min(row) for row in gaps]), "minus the margin"))
