@@ -175,7 +175,8 @@ def library_equalizer() -> list[Comparison]:
 def joint_construction(power: float) -> list[Comparison]:
     """Factors with the same product and ||u q_i||^2 = ||v q_i||^2 = ||U V^T||_* / r, as printed and by the library.
 
-    Products of full rank, of a rank below the width, of rank one, with equal singular values and zero, of width one.
+    Products of full rank, of a rank below the width, of rank one, with equal singular values and zero, of width one,
+    tiny and large, each held to its own size.
     The other pair takes the singular values to `power` and to 1 - power; the rotation is that of Algorithm 2, and the
     library's.
     """
@@ -183,7 +184,8 @@ def joint_construction(power: float) -> list[Comparison]:
     flat = TwoLayerLinear(normal(3, 3, 1) * tensor([[1.0, 2.0, -1.0]]), normal(4, 4, 3))
     pairs = [two_layer(1, 3, 5, 4), two_layer(2, 4, 4, 2), flat, two_layer(5, 3, 2, 1), two_layer(6, 2, 3, 6)]
     turned = TwoLayerLinear(*(torch.linalg.qr(normal(seed, size, 3)).Q for seed, size in ((7, 5), (8, 4))))
-    for model in (*pairs, turned, TwoLayerLinear(0 * flat.U, flat.V)):
+    sizes = [TwoLayerLinear(first * pairs[0].U, second * pairs[0].V) for first, second in ((1e-5, 1e-3), (1e4, 10.0))]
+    for model in (*pairs, turned, TwoLayerLinear(0 * flat.U, flat.V), *sizes):
         width, W = model.units, model.matrix()
         P, s, Rh = torch.linalg.svd(W, full_matrices=False)
         s = torch.where(s > 1e-12 * s[0], s, torch.zeros_like(s))[:width]
@@ -197,14 +199,14 @@ def joint_construction(power: float) -> list[Comparison]:
         for name, Q in (("Algorithm 2", printed_eqz(U)), ("plane rotations", equalizer(U.mT @ U))):
             label = f"{name}, r={width}"
             found.append(compare(Q.mT @ Q, "==", torch.eye(width, dtype=torch.float64), f"a rotation, {label}"))
-            found.append(compare(U @ Q @ (V @ Q).mT, "==", W, f"same product, {label}"))
+            found.append(compare(U @ Q @ (V @ Q).mT, "==", W, f"same product, {label}", scale=0.0))
             for side, factor in (("U", U @ Q), ("V", V @ Q)):
-                found.append(compare(factor.square().sum(0), "==", level, f"columns of {side}, {label}"))
-        found.append(compare(ours.U @ ours.V.mT, "==", W, f"same product, library, r={width}"))
-        norms = [factor.square().sum(0) for factor in (ours.U, ours.V)]
-        found.append(compare((norms[0] * norms[1]).sqrt(), "==", level, f"products, library, r={width}"))
+                found.append(compare(factor.square().sum(0), "==", level, f"columns of {side}, {label}", scale=0.0))
+        found.append(compare(ours.U @ ours.V.mT, "==", W, f"same product, library, r={width}", scale=0.0))
+        norms, label = [factor.square().sum(0) for factor in (ours.U, ours.V)], f"library, r={width}"
+        found.append(compare((norms[0] * norms[1]).sqrt(), "==", level, f"products, {label}", scale=0.0))
         if float(level):  # factors of a zero map are left as they are
-            found += [compare(squares, "==", level, f"columns, library, r={width}") for squares in norms]
+            found += [compare(squares, "==", level, f"columns, {label}", scale=0.0) for squares in norms]
     return found
 
 
