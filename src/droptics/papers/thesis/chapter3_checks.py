@@ -74,12 +74,14 @@ def split(scaled: bool) -> list[Comparison]:
     """Expected masked error = error + E ||W_masked - W||_C^2 over all masks, for any law of (x, y), singular or not.
 
     The library's penalty is that distance, its criterion the whole, of moments and of examples that count differently
-    and whose mean is far from zero. The control divides masks by theta only once.
+    and whose mean is far from zero, there of weights that are to be differentiated. The control divides masks by theta
+    only once.
     """
     found = []
     for seed, (sizes, drop) in enumerate(INSTANCES):
         weights = network(seed, sizes)
-        model, masks, W = DeepLinear(weights), law(weights, drop), product(weights)
+        masks, W = law(weights, drop), product(weights)
+        leaves = [weight.clone().requires_grad_() for weight in weights]
         count = 2 if seed % 2 else 5  # fewer than the inputs, and more
         X, Y = normal(seed + 20, count, sizes[0]) + 1.5, normal(seed + 30, count, sizes[-1]) - 2
         shares = simplex(seed, count)
@@ -88,6 +90,7 @@ def split(scaled: bool) -> list[Comparison]:
         for known in (moments(seed, sizes[-1], sizes[0], rank=2), moments(seed + 7, sizes[-1], sizes[0])):
             given.append((known, known))
         for law_of, data in given:
+            model = DeepLinear(leaves if isinstance(law_of, Sample) else weights)
             plain = expected_error(iter([(W, 1.0)]), data)
             whole, apart = masked_error(weights, data, drop), 0.0
             for masked, chance in masked_maps(weights, drop):
