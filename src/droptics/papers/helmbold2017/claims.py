@@ -146,7 +146,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem14",
         f"{SOURCE}, Lemma 14",
-        "psi is convex for networks with non-negative weights and any biases.",
+        "psi is convex for ReLU networks with non-negative weights and any biases.",
         check=partial(count_checks.convex_in_count, True),
         control=partial(count_checks.convex_in_count, False),
         objects=("models.ReLUNet",),
@@ -249,7 +249,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm19",
         f"{SOURCE}, Theorem 19",
-        "The dropout penalty can be negative, and only where a weight, an input or a bias is.",
+        "The dropout penalty of a ReLU network can be negative, and only where a weight, an input or a bias is.",
         check=lambda: [*checks.negative_penalties(1.0), *checks.output_signs_alone(True)],
         control=partial(checks.output_signs_alone, False),
         objects=("penalties.penalty",),

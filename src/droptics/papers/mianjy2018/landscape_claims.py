@@ -52,7 +52,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemD.1-corrected",
         f"{SOURCE}, Lemma D.1, for every symmetric M",
-        "UU^T <= PMP at every critical point, P the projector on the range of U.",
+        "UU^T <= PMP at every critical point of the tied problem, P the projector on the range of U.",
         check=partial(landscape_checks.range_is_positive, True),
         control=partial(landscape_checks.range_is_positive, False),
     ),

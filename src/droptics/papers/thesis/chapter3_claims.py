@@ -17,7 +17,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec3.1",
         f"{SOURCE}, after eq. (3.1)",
-        "The dropout objective is the loss plus E ||W_masked - W||_C^2, whatever the law of (x, y).",
+        "The dropout objective of a deep linear network is the loss plus E ||W_masked - W||_C^2, whatever the law of "
+        "(x, y).",
         check=partial(checks.split, True),
         control=partial(checks.split, False),
         objects=("models.DeepLinear",),
