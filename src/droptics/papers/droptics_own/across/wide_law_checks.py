@@ -87,6 +87,7 @@ def wide_laws(scale: float) -> list[Comparison]:
     """Means, covariances, bounds and rarest outcomes of laws, by their lists or draws; laws of many units by bands."""
     found: list[Comparison] = []
     listed = tensor([[1.0, 0, 2], [0, 1, 1], [2, 1, 0]])
+    never, rare = torch.cat([listed, tensor([[9.0, 9.0, 9.0]])]), tensor([0.5, 0.2, 0.3, 0.0])
     pairs, shares = every_coin([0.3, 0.2])
     mixed, odds = every_coin([0.3, 0.3, 0.4])
     cases: dict[str, tuple[MaskLaw, Tensor, Tensor]] = {
@@ -95,6 +96,7 @@ def wide_laws(scale: float) -> list[Comparison]:
         "sliding": (SlidingBlock(0.3, 4, 2), *sliding_masks(0.3, 4, 2)),
         "sliding within": (SlidingBlock(0.3, 5, 2, "valid"), *sliding_masks(0.3, 5, 2, clipped=False)),
         "listed": (Discrete(listed, simplex(1, 3)), listed, simplex(1, 3)),
+        "listed, one never": (Discrete(never, rare), never, rare),
         "samples": (Discrete.from_samples(listed[[0, 1, 1, 2]]), listed, tensor([0.25, 0.5, 0.25])),
         "product": (Product([Bernoulli(0.3, 2), Block(tensor([0.4]), 2, 2)]), mixed[:, [0, 1, 2, 2]], odds),
     }
@@ -113,8 +115,8 @@ def wide_laws(scale: float) -> list[Comparison]:
         centered = raw - mean
         found.append(compare(law.covariance, "==", (weight[:, None] * centered).mT @ centered, f"of masks, {name}"))
         found.append(compare(law.relative_variance, "==", characteristic.diagonal(), f"variances, {name}"))
-        if law.bound is not None:
-            found.append(compare(law.bound, "==", masks[chances > 0].abs().amax(0), f"bound, {name}"))
+        assert law.bound is not None
+        found.append(compare(law.bound, "==", masks[chances > 0].abs().amax(0), f"bound, {name}"))
         for lag in range(law.size):
             band = torch.diagonal(characteristic, lag)
             found.append(compare(law.diagonal(lag), "==", band, f"band {lag}, {name}"))
@@ -129,12 +131,31 @@ def wide_laws(scale: float) -> list[Comparison]:
         found.append(compare(drawn.mean(0), "==", mean, f"draws, {name}", precision=error))
         cross = drawn.mT @ drawn / 4000
         found.append(compare(cross, "==", (weight[:, None] * raw).mT @ raw, f"pairs, {name}", precision=2 * error))
+        found += _drawn(drawn, raw, weight, name)
     noise = Gaussian(tensor([0.3, 0.1, 0.5]), 3)
     found.append(compare(noise.characteristic, "==", scale * torch.diag(tensor([0.3, 0.1, 0.5])), "normal noise"))
     drawn = noise.multipliers(4000, torch.Generator().manual_seed(2))
     found.append(
         compare(drawn.var(0), "==", tensor([0.3, 0.1, 0.5]), "its variance", precision=5 * 0.5 * (2 / 4000) ** 0.5)
     )
+    return found + _many_units(scale)
+
+
+def _drawn(drawn: Tensor, raw: Tensor, weight: Tensor, name: str) -> list[Comparison]:
+    """Every draw is of the list, and each mask as often as it should be, within five standard errors."""
+    rows, places = raw.unique(dim=0, return_inverse=True)
+    shares = torch.zeros(len(rows)).double().index_add_(0, places, weight)
+    often = (drawn[:, None] == rows).all(-1).double().mean(0)
+    errors = 5 * (shares * (1 - shares) / len(drawn)).sqrt()
+    return [
+        compare(often.sum(), "==", 1.0, f"draws are in the list, {name}"),
+        compare((often - shares).abs(), "<=", errors, f"each as often as it should be, {name}"),
+    ]
+
+
+def _many_units(scale: float) -> list[Comparison]:
+    """Sums over pairs of units that are too many for a matrix: over neighbors, and over blocks."""
+    found: list[Comparison] = []
     size = 2100
     wide = SlidingBlock(0.2, size, 3)
     vectors = normal(3, 2, size)
@@ -145,6 +166,19 @@ def wide_laws(scale: float) -> list[Comparison]:
     weighed = wide.weigh(vectors[:, :, None] * vectors[:, None, :])
     found.append(compare(weighed, "==", scale * total, "many units"))
     found.append(compare((wide.correlate(vectors) * vectors).sum(1), "==", scale * total, "many units, by bands"))
+    rates, heads = torch.linspace(0.1, 0.6, size // 3).double(), normal(4, 2, size)
+    blocks, own = Block(rates, size, 3), (vectors[:, None] * heads).unflatten(-1, (-1, 3)).sum(-1)
+    found.append(
+        compare(
+            (blocks.correlate(vectors, heads) * vectors).sum(1),
+            "==",
+            scale * (own.square() @ (rates / (1 - rates))).sum(1),
+            "many blocks of their own rates, behind two outputs",
+        )
+    )
+    together = blocks.weigh(vectors[0][:, None] * vectors[0])
+    sums = vectors[0].unflatten(-1, (-1, 3)).sum(-1)
+    found.append(compare(together, "==", scale * sums.square() @ (rates / (1 - rates)), "many blocks, weighed"))
     return found
 
 
