@@ -371,6 +371,7 @@ def inner_sites(scale: float) -> list[Comparison]:
         wanted = 0.5 * hessian.diagonal() @ (tensor(rates) / (1 - tensor(rates)))
         second = penalty(site, data, law, SecondOrder())
         found.append(compare(second.value, "==", scale * wanted.detach(), f"second order at {name}, {channels}"))
+        found += _listed_at(site, data, hessian, scale)
     point, ways = normal(4, 3), normal(5, 4, 3)
 
     class Cube(torch.autograd.Function):
@@ -393,6 +394,43 @@ def inner_sites(scale: float) -> list[Comparison]:
     for name, function in functions:
         told_second = second_derivatives(function, point, ways, 2)
         found.append(compare(told_second, "==", scale * (6 * point * ways**2).sum(1), f"second derivatives, {name}"))
+    return found
+
+
+def _listed_at(site: Site, data: Sample, hessian: Tensor, scale: float) -> list[Comparison]:
+    """The same where units fall together, as a list says, and under cross-entropy."""
+    atoms, chances = uniform(6, 3, site.units) + 0.1, simplex(7, 3)
+    masks = atoms / (chances @ atoms)
+    moves, label = masks - 1, f"{site.units} units, channels {site.channels}"
+    labels, law = torch.arange(5) % 2, Discrete(atoms, chances)
+    classes = Sample(data.inputs, labels, weights=data.weights)
+
+    def each(outputs: Tensor) -> Tensor:
+        return outputs.logsumexp(-1) - outputs[..., torch.arange(5), labels]
+
+    def squares(outputs: Tensor) -> Tensor:
+        return (outputs - data.targets).square().sum(-1)
+
+    def entropy(multipliers: Tensor) -> Tensor:
+        return each(site.outputs(data.inputs, multipliers)) @ data.shares
+
+    curved = torch.autograd.functional.hessian(entropy, torch.ones(site.units).double())
+    assert isinstance(curved, Tensor)
+    found: list[Comparison] = []
+    for loss, losses, known, curvature in (
+        (Squared(), squares, data, hessian),
+        (CrossEntropy(), each, classes, curved),
+    ):
+        name = f"{type(loss).__name__}, {label}"
+        with torch.no_grad():
+            own = [losses(site.outputs(data.inputs, mask)) @ data.shares for mask in (*masks, torch.ones(site.units))]
+        truth = chances @ torch.stack(own[:-1]) - own[-1]
+        found.append(
+            compare(penalty(site, known, law, Enumerate(), loss).value, "==", scale * truth, f"listed, {name}")
+        )
+        half = 0.5 * ((chances[:, None] * moves).mT @ moves * curvature).sum().detach()
+        told = penalty(site, known, law, SecondOrder(), loss).value
+        found.append(compare(told, "==", scale * half, f"second order, listed, {name}"))
     return found
 
 
