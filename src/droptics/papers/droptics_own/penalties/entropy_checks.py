@@ -14,7 +14,7 @@ from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.layers import ExplicitDropout
 from droptics.losses import CrossEntropy, Logistic
-from droptics.masks import Bernoulli, Block, Gaussian, Product
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, Product
 from droptics.models import LastLayer, TwoLayerLinear
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.audits.audit_checks import every_coin
@@ -159,7 +159,35 @@ def logistic(scale: float) -> list[Comparison]:
     second = second_order(LastLayer(head, head), labeled, Bernoulli(0.5, 6), Logistic()).value
     share = float(second.detach()) / _expected(model, sample.inputs, 0.5)
     found.append(compare(share, "==", 1.0, "second order over the penalty, small noise", precision=0.01))
-    return found + _midpoints(scale)
+    return found + _margins_of_laws(scale) + _midpoints(scale)
+
+
+@torch.no_grad()
+def _margins_of_laws(scale: float) -> list[Comparison]:
+    """Units that fall together, as blocks or as a list says, normal noise, a bias and weighed examples."""
+    found: list[Comparison] = []
+    head, inputs = linear_head(4, 6, 1), normal(5, 4, 6)
+    signs = torch.tensor([1.0, -1.0, -1.0, 1.0]).double()
+    data = Sample(inputs, signs, uniform(6, 4) + 0.1)
+    atoms, odds = uniform(7, 3, 6) + 0.1, tensor([0.2, 0.5, 0.3])
+    masks = atoms / (odds @ atoms)
+    mixed = Product((Bernoulli(tensor([0.3, 0.1]), 2), Block(tensor([0.6, 0.2]), 4, 2)))
+    points, mass = np.polynomial.hermite_e.hermegauss(61)
+    moves = torch.zeros(61, 6).double()
+    moves[:, 2] = 0.5 * torch.from_numpy(points)  # noise of one unit
+    variances = tensor([0.0, 0.0, 0.25, 0.0, 0.0, 0.0])
+    cases = (
+        (Block(tensor([0.4, 0.2, 0.7]), 6, 2), *listed(Block(tensor([0.4, 0.2, 0.7]), 6, 2))),
+        (mixed, *listed(mixed)),
+        (Discrete(atoms, odds), masks, odds),
+        (Gaussian(variances, 6), 1 + moves, torch.from_numpy(mass / mass.sum())),
+    )
+    for law, multipliers, chances in cases:
+        margins = signs * head(inputs * multipliers[:, None])[..., 0]
+        each = chances @ nn.functional.softplus(-margins) - nn.functional.softplus(-signs * head(inputs)[:, 0])
+        told = penalty(LastLayer.of(head), data, law, ClosedForm(), Logistic())
+        found.append(compare(told.value, "==", scale * each @ data.shares, f"margins, {type(law).__name__}"))
+    return found
 
 
 def _midpoints(scale: float) -> list[Comparison]:
