@@ -24,8 +24,9 @@ from droptics.attacks import (
 from droptics.attacks.methods import Decay, step_sizes
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
-from droptics.masks import Bernoulli, Gaussian, Product
-from droptics.models import Autoencoder, DeepLinear, Model, ReLUNet, TwoLayerLinear
+from droptics.masks import Bernoulli, Block, Gaussian, Product
+from droptics.models import Autoencoder, DeepLinear, LastLayer, Model, ReLUNet, TwoLayerLinear
+from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.audits.audit_checks import every_coin
 from droptics.papers.droptics_own.predictions.moment_checks import network, network_masks
 from droptics.papers.instances import moments, normal, simplex, tensor, uniform
@@ -235,6 +236,14 @@ def averaged(scale: float) -> list[Comparison]:
     linear = TwoLayerLinear(normal(5, 1, 4), normal(6, 3, 4))
     noisy = Averaged.of(linear, Gaussian(tensor([0.5] * 4), 4), draws=4)
     found.append(compare(noisy(inputs), "==", scale * linear.outputs(inputs), "a linear score"))
+    head = linear_head(9, 3, 1)
+    scored = Averaged.of(LastLayer.of(head), Gaussian(0.5, 3), draws=4)
+    found.append(compare(scored(inputs), "==", scale * head(inputs).detach(), "the score of a last layer"))
+    several, pair = TwoLayerLinear(normal(5, 3, 4), normal(6, 3, 4)), Block(tensor([0.3, 0.6]), 4, 2)
+    kept, own = every_coin([0.3, 0.6])
+    moved = (inputs @ several.V * (kept / tensor([0.7, 0.4])).repeat_interleave(2, 1)[:, None]) @ several.U.mT
+    shares = torch.tensordot(own, moved.softmax(-1), dims=1)
+    found.append(compare(Averaged.of(several, pair)(inputs).exp(), "==", scale * shares, "classes of a linear network"))
     weights, offset = normal(7, 3, 4), normal(8, 3)
 
     def model(points: Tensor) -> Tensor:
@@ -246,7 +255,7 @@ def averaged(scale: float) -> list[Comparison]:
     rows = weights[data.targets][:, None] - weights
     for norm, dual in (("linf", 1), ("l2", 2), ("l1", math.inf)):
         reach = torch.linalg.vector_norm(rows, ord=dual, dim=-1)
-        radii = [0.05, 0.2, 0.4]
+        radii = [0.2, 0.4, 0.05]  # each answers at its own place
         curve = robustness_curve(model, data, Threat(norm, 1.0), Apgd(Margin(target="every"), steps=30), radii)
         for radius, told in zip(radii, curve, strict=True):
             least = (
