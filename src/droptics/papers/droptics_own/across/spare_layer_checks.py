@@ -120,6 +120,13 @@ def looked_again(scale: float) -> list[Comparison]:
     data = Sample(normal(9, 5, 3), normal(10, 5, 2))
     told = train(two, data, Dropout(Bernoulli(0.3, 3)), steps=2, step_size=1e-3, record=("risk",)).history
     found.append(compare(float("penalty" in told or "risk" not in told), "==", 0.0, "names of records"))
+    names = ("penalty", "risk", "objective", "importance_variance")
+    told = train(two, data, Dropout(Bernoulli(0.3, 3)), steps=2, step_size=1e-3, record=names).history
+    hidden = data.inputs @ two.V
+    clean = (hidden @ two.U.mT - data.targets).square().sum(1).mean()
+    added = 0.3 / 0.7 * (two.U.square().sum(0) * hidden.square().mean(0)).sum()
+    for name, value in (("risk", clean), ("penalty", added), ("objective", clean + added)):
+        found.append(compare(told[name][0], "==", scale * value, f"record of the {name}"))
     module: Any = Planted("part", nn.Dropout(0.3))
     module.spare = nn.Dropout(0.3)
     codes = [

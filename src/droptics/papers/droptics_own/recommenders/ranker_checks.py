@@ -241,6 +241,10 @@ def kernel_regressions(scale: float) -> list[Comparison]:
             best = chosen.points_[int(np.argmin(errors))]
             told_best = [chosen.ridge_, chosen.implicit_]
             found.append(compare(told_best, "==", [best.ridge, best.implicit], f"the least, {name}"))
+            shown = chosen.predict(np.repeat(np.arange(count), width), np.tile(np.arange(width), count))
+            wanted, _ = _regressed(*table, best.implicit, scale * best.ridge)
+            whole = mean + users[:, None] + items + unit * (wanted if side == "user" else wanted.T)
+            found.append(compare(shown.reshape(count, width), "==", whole, f"predictions with the least, {name}"))
     return found
 
 
