@@ -72,6 +72,13 @@ def decided_verdicts(scale: float) -> list[Comparison]:
         told = compare(table, relation, np.array([2.5, 2.0]), precision=0.0)  # type: ignore[arg-type]
         found.append(same(told.left, worst, f"worst entry for {relation}", scale))
     found.append(compare(compare(table, "==", table).tolerance, "==", scale * 7e-9, "tolerance of a table"))
+    for name, one in (
+        ("left", compare(-70.0, "==", 2.0)),
+        ("right", compare(2.0, "==", -70.0)),
+        ("left of tables", compare(10 * table, "<=", torch.ones(2, 2))),
+        ("right of tables", compare(torch.ones(2, 2), "<=", 10 * table)),
+    ):
+        found.append(compare(one.tolerance, "==", scale * 7e-8, f"the larger side counts, {name}", scale=0.0))
     found.append(refuses(lambda: compare(table, "==", torch.ones(3)), "of one shape"))
     found.append(refuses(lambda: compare([], "==", 1.0), "got none"))
     found.append(refuses(lambda: compare("a", "==", 1.0), "left must be a number"))
