@@ -42,7 +42,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "read-arrays",
         "Arrays of numbers, truth values and text, of every order, byte order and version, are read as NumPy reads "
-        "them; objects, records and dates are refused.",
+        "them; objects, records, dates, durations and archives with names beyond plain ASCII are refused.",
         pair(file_checks.arrays),
         ("files.arrays.read_npz", "files.arrays.read_npy", "files.arrays.write_arrays"),
         "Beside NumPy.",

@@ -301,6 +301,7 @@ def arrays(scale: float) -> list[Comparison]:
             np.zeros(2, dtype=[("a", "<f4")]),
             np.zeros(2, dtype="V3"),
             np.array(["2020-01-01"], dtype="M8[D]"),
+            np.array([3], dtype=">m8[s]"),
         )
         for value in odd:
             np.save(path, value, allow_pickle=True)
@@ -319,6 +320,9 @@ def arrays(scale: float) -> list[Comparison]:
         long = b"\x93NUMPY\x02\x00" + (10_001).to_bytes(4, "little") + b" " * 10_001
         path.write_bytes(long)
         found.append(refuses(lambda: read_npy(path), "a header of 10,001 bytes"))
+        accented: dict[str, Any] = {"\u00e9": table}
+        np.savez(folder / "d.npz", **accented)
+        found.append(refuses(lambda: read_npz(folder / "d.npz"), "whose name is not plain"))
         _zip(folder / "d.npz", {"x.txt": b""})
         found.append(refuses(lambda: read_npz(folder / "d.npz"), "is not an array (.npy)"))
         (folder / "d.npz").write_bytes(pickle.dumps(3))
