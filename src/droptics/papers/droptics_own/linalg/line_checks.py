@@ -176,11 +176,11 @@ def _routes(scale: float) -> list[Comparison]:
             product = (told.left * told.values) @ told.right.mT
             found.append(compare(product, "==", scale * truth, f"{name}, {route.__name__}", precision=1e-8))
             found.append(compare(told.least, "==", scale * least, f"least, {name}, {route.__name__}", precision=1e-8))
-            found.append(
-                compare(told.left.mT @ told.left, "==", scale * torch.eye(rank), "left")
-                if rank
-                else same(1, 1, "none", scale)
-            )
+            if rank:
+                for side, columns in (("left", told.left), ("right", told.right)):
+                    found.append(compare(columns.mT @ columns, "==", scale * torch.eye(rank), f"{side}, {name}"))
+                found.append(compare(told.values, "==", scale * shrunk[:rank], f"its values, {name}", precision=1e-8))
+            found.append(same(len(told.values), rank, f"how many, {name}"))
         found.append(compare(least_of(tall.mT, acting), "==", scale * least, f"least alone, {name}", precision=1e-8))
     return found
 
