@@ -14,7 +14,16 @@ from droptics.data import Entries, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic, Squared
 from droptics.masks import Bernoulli, Block, MaskLaw, Product
-from droptics.models import Autoencoder, DeepLinear, Factorization, LastLayer, Model, ReLUNet, TwoLayerLinear
+from droptics.models import (
+    Autoencoder,
+    Connections,
+    DeepLinear,
+    Factorization,
+    LastLayer,
+    Model,
+    ReLUNet,
+    TwoLayerLinear,
+)
 from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import normal, sample, simplex, tensor
@@ -97,7 +106,11 @@ def _gradients(scale: float) -> list[Comparison]:
 def _descended(scale: float) -> list[Comparison]:
     """Two steps along these gradients by `train`, without a batch; no family is left out."""
     found: list[Comparison] = []
-    for name, model, build, data, law in _families():
+    cells = normal(12, 2, 2), normal(13, 3, 2)
+    data = Sample(normal(1, 7, 3), normal(2, 7, 2), simplex(3, 7))
+    rates = tensor([0.1, 0.3, 0.5, 0.2, 0.6, 0.4])
+    connected = "connections", Connections(*cells), lambda ts: Connections(*ts), data, Bernoulli(rates, 6)
+    for name, model, build, data, law in [*_families(), connected]:
         run = train(model, data, Plain() if law is None else Penalized(law), steps=2, step_size=0.02)
         parts = [part.detach() for part in model.tensors]
         for _ in range(2):

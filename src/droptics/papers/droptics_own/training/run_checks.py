@@ -75,7 +75,7 @@ def batched_runs(scale: float) -> list[Comparison]:
 
     optimizers = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "momentum": partial(torch.optim.SGD, momentum=0.9)}
     for name, optimizer in optimizers.items():
-        for frozen in ((), (1,)):
+        for frozen in ((), (0,), (1,)):
             options: dict[str, Any] = {} if name == "sgd" else {"optimizer": optimizer}
             run = train(
                 both,
@@ -252,6 +252,13 @@ def resumed_runs(scale: float) -> list[Comparison]:
             Sample(uniform(9, 600, 3), torch.arange(600) % 2),
             Adversarial(Threat("linf", 0.05), Fgsm()),
             {},
+        ),
+        (
+            "exact",  # along the gradient of the mean over all masks
+            TwoLayerLinear(normal(4, 2, size), normal(5, 3, size)),
+            data,
+            Penalized(Bernoulli(0.3, size)),
+            {"batch_size": None},
         ),
         (
             "single",
