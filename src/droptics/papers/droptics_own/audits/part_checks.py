@@ -27,9 +27,10 @@ from droptics.audits.uncertainty import spread_of_predictions
 from droptics.audits.units import UnitTally
 from droptics.estimates import PlainEstimate
 from droptics.evidence.claims import Comparison, compare
+from droptics.losses import CrossEntropy
 from droptics.models.watching import Call
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
-from droptics.papers.droptics_own.audits.audit_checks import stack
+from droptics.papers.droptics_own.audits.audit_checks import every_coin, stack
 from droptics.papers.droptics_own.rates.tuning_checks import ridge
 from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, sample, tensor, uniform
@@ -96,6 +97,27 @@ def _merged_tallies(one: Mean, two: Mean, wanted: list[float], scale: float) -> 
     return found
 
 
+def _merged_classes(scale: float) -> list[Comparison]:
+    """The examples and the bounds of a head of classes of two shards."""
+    found: list[Comparison] = []
+    features, weight = normal(3, 9, 4), normal(5, 2, 4)
+    labels, classes = torch.arange(9) % 2, [Head("x", weight, normal(6, 2)) for _ in range(2)]
+    for head, span in zip(classes, (slice(0, 4), slice(4, 9)), strict=True):
+        head.add(features[span], labels[span])
+    masks, chances = every_coin([0.3] * 4)
+    logits = torch.cat([features[None], features * masks[:, None] / 0.7]) @ weight.mT + normal(6, 2)
+    losses = (logits.logsumexp(-1) - logits[..., torch.arange(9), labels]).mean(1)
+    together = classes[0].merge(classes[1])
+    found.append(compare(together.sample().inputs, "==", scale * features, "features of classes"))
+    found.append(same(together.sample().targets.tolist(), labels.tolist(), "their labels"))
+    entropic = together.entropic(0.3, CrossEntropy())
+    assert entropic is not None
+    added = float(chances @ losses[1:] - losses[0])
+    ends = [entropic.lower, -entropic.upper]
+    found.append(compare(ends, "<=", scale * tensor([added, -added]), "heads of classes, between their bounds"))
+    return found
+
+
 def _merged_heads(scale: float) -> list[Comparison]:
     """Heads, chains and units of two shards, beside all examples at once."""
     found: list[Comparison] = []
@@ -110,6 +132,8 @@ def _merged_heads(scale: float) -> list[Comparison]:
     found.append(compare(merged.moments.xx, "==", scale * features.mT @ features / 9, "their moments"))
     moved = targets - normal(6, 2)
     found.append(compare(merged.moments.yx, "==", scale * moved.mT @ features / 9, "with targets"))
+    found.append(compare(merged.moments.yy, "==", scale * moved.mT @ moved / 9, "of targets"))
+    found += _merged_classes(scale)
     kept = merged.sample()
     found.append(compare(kept.inputs, "==", scale * features, "their features"))
     found.append(compare(kept.targets, "==", scale * targets, "their targets"))
