@@ -18,7 +18,7 @@ from droptics.layers import DropConnect
 from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
 from droptics.models import Connections, DeepLinear, Model, ReLUNet, TwoLayerLinear
 from droptics.papers.instances import coin_masks, normal, sample, simplex, tensor
-from droptics.penalties import penalty, risk
+from droptics.penalties import Enumerate, penalty, risk
 from droptics.recommenders import Completion, DropoutCompletion, RidgeCompletion
 from droptics.training import Dropout, train
 from droptics.training.lazy import lazy_start, train_lazy
@@ -351,7 +351,9 @@ def any_law(scale: float) -> list[Comparison]:
     def error(model: Model, z: Tensor) -> float:
         return float(shares @ (targets - masked_outputs(model, inputs, z)).square().sum(1))
 
-    listed = laws_by_hand()
+    # two masks a unit have the moments of normal noise that a criterion of second degree in each asks for
+    noise, signs = tensor([0.2, 0.5, 1.0, 0.05]), tensor(list(itertools.product((-1.0, 1.0), repeat=4)))
+    listed = [*laws_by_hand(), (Gaussian(noise, 4), 1 + signs * noise.sqrt(), torch.full((16,), 1 / 16).double())]
     for (model, layers), place in itertools.product(families, range(len(listed))):
         # another law in the second layer
         chosen = [listed[(place + layer) % len(listed)] for layer in range(layers)]
@@ -369,6 +371,11 @@ def any_law(scale: float) -> list[Comparison]:
             parts = [Sample(inputs[part], targets[part], weights[part]) for part in (slice(2), slice(2, None))]
             moments = Moments.merged([Moments.of_sample(part) for part in parts])
             found.append(compare(penalty(model, moments, masks_of), "==", scale * (total - plain), f"moments, {label}"))
+    deep, atoms, odds = families[2][0], normal(9, 3, 8).abs() + 0.1, simplex(4, 3)
+    total = sum(float(share) * error(deep, z) for z, share in zip(atoms / (odds @ atoms), odds, strict=True))
+    plain = error(deep, torch.ones(8, dtype=torch.float64))
+    told = penalty(deep, data, Discrete(atoms, odds), Enumerate())
+    found.append(compare(told, "==", scale * (total - plain), "layers that fall together"))
     return found
 
 
