@@ -274,7 +274,23 @@ def _lists(scale: float) -> list[Comparison]:
             kept = int(min(max(np.round(known * size), 1), size - 1))
             found.append(compare((split.known.users == user).sum(), "==", scale * kept, f"known of {user}, {share}"))
             found.append(compare((split.hidden.users == user).sum(), "==", scale * (size - kept), f"hidden of {user}"))
-    return found
+    return found + _drawn_users(table, scale)
+
+
+def _drawn_users(table: Ratings, scale: float) -> list[Comparison]:
+    """Each user with several ratings, and each rating of a held-out user, as often as any other, by the seed."""
+    held, known, seeds = np.zeros(10), np.zeros(55), 200
+    for seed in range(seeds):
+        held[np.unique(hold_out_users(table, 0.3, 0.8, seed=seed).known.users)] += 1 / seeds
+        # nine of ten users: all who have two ratings; of the last one's ten ratings eight are known
+        known[hold_out_users(table, 0.95, 0.8, seed=seed).known.values.astype(int)] += 1 / seeds
+    again = [hold_out_users(table, 0.3, 0.8, seed=7).known.values for _ in range(2)]
+    five = 5 / seeds**0.5  # standard errors
+    return [
+        compare(held, "==", scale * np.array([0.0] + [1 / 3] * 9), "users held out", precision=five * 2**0.5 / 3),
+        compare(known[45:], "==", scale * 0.8, "ratings known", precision=five * 0.4),
+        compare(again[0], "==", scale * again[1], "the same seed"),
+    ]
 
 
 def _rated() -> Table:
