@@ -79,8 +79,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(negative_checks.gadget_widths, 0),
         control=partial(negative_checks.gadget_widths, 1),
         objects=("penalties.criterion",),
-        note="Depth 2, drop 1/2, n a multiple of K; both sides in rational numbers. The best non-negative network of a "
-        "width has equal units (droptics-nonnegative-infimum).",
+        note="Depth 2, drop 1/2, n a multiple of K; both sides in rational numbers. That the best non-negative network "
+        "of a width has equal units rests on the sketch of droptics-nonnegative-infimum.",
     ),
     Claim(
         "droptics-dropconnect-ratio",
