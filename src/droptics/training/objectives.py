@@ -7,9 +7,10 @@ step. Dropout draws masks, `Penalized` is the deterministic function that dropou
 from __future__ import annotations
 
 import abc
+import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ from torch import Tensor
 from droptics.arguments import check_fields, checked_fields
 from droptics.data import average
 from droptics.losses import Loss, Squared
-from droptics.masks import MaskLaw
+from droptics.masks import Bernoulli, Gaussian, MaskLaw
 
 _SQUARED = Squared()
 Share = Literal["example", "step"]
@@ -171,4 +172,21 @@ def mean_loss(loss: Loss, outputs: Tensor, batch: StepData) -> Tensor:
 def _law_text(law: MaskLaw) -> str:
     mean, spread = law.mean.detach(), law.relative_variance.detach()
     ends = [float(v) for v in (mean[0], mean[-1], mean.sum(), spread.sum())]
-    return f"{type(law).__name__} of {law.size} units {ends}"
+    text = f"{type(law).__name__} of {law.size} units {ends}"
+    # of one rate these numbers say all there is
+    alike = isinstance(law, (Bernoulli, Gaussian)) and bool((spread == spread[0]).all())
+    return text if alike else f"{text} {_digest(law)}"
+
+
+def _digest(law: MaskLaw) -> str:
+    """A short text of all that a law is made of; of a law from elsewhere, of its means and variances."""
+    held: dict[str, Any] = {one.name: getattr(law, one.name) for one in fields(law)} if is_dataclass(law) else {}
+    digest = hashlib.sha256()
+    for name, value in (held or {"mean": law.mean, "relative_variance": law.relative_variance}).items():
+        if isinstance(value, Tensor):
+            own = value.detach().cpu().double().contiguous()
+            digest.update(f"{name}{tuple(own.shape)}".encode() + own.numpy().tobytes())
+        else:
+            parts = [_law_text(part) for part in value] if name == "laws" else value
+            digest.update(f"{name}{parts}".encode())
+    return digest.hexdigest()[:16]

@@ -13,7 +13,7 @@ from droptics.attacks import Fgsm, Pgd, Threat
 from droptics.data import Entries, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic, Squared
-from droptics.masks import Bernoulli, Block, MaskLaw, Product
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product
 from droptics.models import (
     Autoencoder,
     Connections,
@@ -365,8 +365,8 @@ def _shapes(scale: float) -> list[Comparison]:
 
 def _described(scale: float) -> list[Comparison]:
     """Lines by which checkpoints know an objective."""
-    coins, threat = Bernoulli(tensor([0.5, 0.2]), 2), Threat("l2", 0.5)
-    law = f"Bernoulli of 2 units {[float(v) for v in (0.5, 0.8, coins.mean.sum(), coins.relative_variance.sum())]}"
+    coins, threat = Bernoulli(0.2, 2), Threat("l2", 0.5)
+    law = f"Bernoulli of 2 units {[float(v) for v in (0.8, 0.8, coins.mean.sum(), coins.relative_variance.sum())]}"
     lines: Sequence[tuple[Any, str]] = (
         (Plain(Logistic()), "Plain(Logistic)"),
         (Dropout(coins), f"Dropout({law}; Squared, per example, scaled True)"),
@@ -383,6 +383,23 @@ def _described(scale: float) -> list[Comparison]:
         ),
     )
     found = [same(objective.describe(), line, line, scale) for objective, line in lines]
+    # laws of equal ends and sums: each has a line of its own, and the same line again
+    atoms, odds = tensor([[2.0, 0.0], [0.0, 2.0], [2.0, 2.0], [0.0, 0.0]]), torch.full((4,), 0.25).double()
+    several = (
+        lambda: Bernoulli(tensor([0.5, 0.5, 0.75, 0.5]), 4),
+        lambda: Bernoulli(tensor([0.5, 0.75, 0.5, 0.5]), 4),
+        lambda: Gaussian(tensor([0.5, 0.25]), 2),
+        lambda: Gaussian(tensor([0.25, 0.5]), 2),
+        lambda: Block(0.3, 4, 2),
+        lambda: Block(0.3, 4, 4),
+        lambda: Product([Bernoulli(0.3, 2), Block(0.3, 2, 2)]),
+        lambda: Product([Block(0.3, 2, 2), Bernoulli(0.3, 2)]),
+        lambda: Discrete(atoms, odds),
+        lambda: Discrete(atoms[:2], 2 * odds[:2]),
+    )
+    own = [[kind(one()).describe() for one in several] for kind in (Dropout, Penalized, Dropout)]
+    found.append(same([len(set(told)) for told in own], [len(several)] * 3, "every law has its line", scale))
+    found.append(same(own[0], own[2], "the same law has the same"))
     start = ReLUNet([normal(1, 3, 2), normal(2, 1, 3)])
     keeps = [(objective.laws, objective.share) for objective, _ in lines]
     wanted = [
