@@ -137,7 +137,15 @@ def _doubted(scale: float) -> list[Comparison]:
         return torch.cat([points, torch.zeros_like(points)], -1)
 
     batch = StepData(inputs, targets)
-    for name, forward in (("bent", bent), ("straight", straight)):
+    # two or three of ten that may be fooled: on either side of a quarter
+    few, more = (tensor([[0.4]] * count + [[2.0]] * (10 - count)) for count in (2, 3))
+    for name, forward, points in (
+        ("bent", bent, inputs),
+        ("straight", straight, inputs),
+        ("two of ten", bent, few),
+        ("three of ten", bent, more),
+    ):
+        known = StepData(points, torch.zeros(len(points), dtype=torch.long))
         for method, objective in (
             (Fgsm(), Adversarial(threat, Fgsm())),
             (Adversarial.fast(threat).method, Adversarial.fast(threat)),
@@ -146,13 +154,12 @@ def _doubted(scale: float) -> list[Comparison]:
             shares = []
             for search in (method, Pgd(CrossEntropy(), steps=10, step=0.125, stop="never")):
                 generator = torch.Generator().manual_seed(0)
-                points = _searched(forward, inputs, targets, threat, search, generator)
-                outputs = forward(points, None)
+                outputs = forward(_searched(forward, points, known.targets, threat, search, generator), None)
                 shares.append(float((outputs[:, 0] < outputs[:, 1]).double().mean()))
             weak, strong = shares
             words = f"{strong:.0%} of the batch are wrong under 10 steps and {weak:.0%} under the attack of training"
             words = words if strong > weak + 0.25 else ""
-            told = objective.doubt(forward, batch)
+            told = objective.doubt(forward, known)
             found.append(same(told[: len(words)] if words else told, words, f"doubt, {name}, {type(method)}", scale))
     several = Adversarial(threat, Pgd(steps=2))
     found.append(same(several.doubt(bent, batch), "", "several steps are not doubted", scale))
