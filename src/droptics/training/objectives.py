@@ -9,8 +9,8 @@ from __future__ import annotations
 import abc
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -18,7 +18,8 @@ from torch import Tensor
 from droptics.arguments import check_fields, checked_fields
 from droptics.data import average
 from droptics.losses import Loss, Squared
-from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
+from droptics.masks import Bernoulli, Gaussian, MaskLaw, Product
+from droptics.transforms import as_array
 
 _SQUARED = Squared()
 Share = Literal["example", "step"]
@@ -173,22 +174,9 @@ def _law_text(law: MaskLaw) -> str:
     mean, spread = law.mean.detach(), law.relative_variance.detach()
     ends = [float(v) for v in (mean[0], mean[-1], mean.sum(), spread.sum())]
     text = f"{type(law).__name__} of {law.size} units {ends}"
-    # of one rate these numbers say all there is
-    alike = isinstance(law, (Bernoulli, Gaussian)) and bool((spread == spread[0]).all())
-    return text if alike else f"{text} {_digest(law)}"
-
-
-def _digest(law: MaskLaw) -> str:
-    """A short text of all that a law is made of; of a law from elsewhere, of its means and variances."""
-    known = type(law) in (Bernoulli, Block, Discrete, Gaussian, Product, SlidingBlock)
-    names = [one.name for one in fields(law)] if known and is_dataclass(law) else ["mean", "relative_variance"]
-    digest = hashlib.sha256()
-    for name in names:
-        value: Any = getattr(law, name)
-        if isinstance(value, Tensor):
-            own = value.detach().cpu().double().contiguous()
-            digest.update(f"{name}{tuple(own.shape)}".encode() + own.numpy().tobytes())
-        else:
-            parts = [_law_text(part) for part in value] if name == "laws" else value
-            digest.update(f"{name}{parts}".encode())
-    return digest.hexdigest()[:16]
+    if isinstance(law, (Bernoulli, Gaussian)) and bool((spread == spread[0]).all()):
+        return text  # of one rate these numbers say all there is
+    held = [mean, spread, *(getattr(law, name, None) for name in ("block", "edges", "masks", "probabilities"))]
+    own = [as_array(v).tobytes() if isinstance(v, Tensor) else str(v).encode() for v in held if not callable(v)]
+    inner = "".join(_law_text(one) for one in (law.laws if isinstance(law, Product) else ()))
+    return f"{text} {hashlib.sha256(b' '.join(own) + inner.encode()).hexdigest()[:16]}"
