@@ -246,4 +246,5 @@ class DropoutClassifier(ClassifierMixin, _DropoutNetwork):  # type: ignore[misc]
 
     def predict(self, X: ArrayLike) -> Array:
         """The most probable class."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(1)])
+        best = self.predict_proba(X).argmax(1)
+        return np.asarray(self.classes_[best])
