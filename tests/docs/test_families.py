@@ -33,6 +33,7 @@ def registries() -> dict[str, set[str]]:
                 key.__name__
                 for key in getattr(value, "registry", {})
                 if isinstance(key, type) and issubclass(key, Model) and key.__module__.startswith("droptics.")
+                if not key.__module__.startswith("droptics.papers.")  # what checks make up is no family of the package
             }
             if families - {"Model"}:
                 found[f"{module.name.removeprefix('droptics.')}.{name}"] = families - {"Model"}
