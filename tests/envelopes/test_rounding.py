@@ -90,6 +90,17 @@ def test_deep_maps_of_low_rank_have_no_known_error() -> None:
     assert float(answer.error) == float("inf")
 
 
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_a_layer_of_zeros_leaves_nothing_that_could_vanish(layer: int) -> None:
+    weights = [normal(2, *shape) for shape in ((5, 3), (4, 5), (2, 4))]
+    weights[layer][1] = 0.0  # of the second network of a batch
+    data, laws = Sample(normal(7, 3), normal(7, 2, seed=1)), Product([Bernoulli(0.3, 5), Bernoulli(0.2, 4)])
+    answer = induced(DeepLinear(weights), data, laws)
+    assert float(answer.value[0]) > 0.0 == float(answer.value[1])
+    assert 0.0 < float(answer.error[0]) < 1e-9 * float(answer.value[0])
+    assert float(answer.error[1]) == 0.0
+
+
 def test_tied_networks_state_an_error() -> None:
     answer = induced(Autoencoder(normal(4, 6)), Moments.of_map(torch.eye(4).double()), Bernoulli(0.3, 6))
     assert float(answer.error) > 0

@@ -45,7 +45,9 @@ def deep_rounding(model: DeepLinear, data: Data, values: Tensor, value: Tensor, 
     count = 64 * (len(data) if isinstance(data, Sample) else 1) * model.input_size
     own = noise * count * torch.finfo(model.dtype).eps * _reach(model, data).square()
     known = (2 * factor + factor.square() + _last(model, values)) * fixed + own
-    return torch.where(alive.all(-1), known, torch.inf)
+    # behind a layer of zeros there was nothing that could vanish
+    nothing = torch.stack([(weight == 0).flatten(-2).all(-1) for weight in model.weights]).any(0)
+    return torch.where(alive.all(-1) | nothing, known, torch.inf)
 
 
 def _all(model: Model, values: Tensor) -> Tensor:
