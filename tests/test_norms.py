@@ -84,3 +84,10 @@ def test_nuclear_and_weighted_trace():
         weighted_trace(matrix, -p, q)
     with pytest.raises(ValueError, match="column_weights"):
         weighted_trace(matrix, p, p)
+
+
+def test_matrices_of_a_batch_have_a_nuclear_norm_each():
+    batch = normal(3, 2, 4, 5)
+    roots = torch.linalg.eigvalsh(batch @ batch.mT).clamp_min(0).sqrt()  # four values, far from zero
+    close(nuclear(batch), roots.sum(-1), 1e-12)
+    assert nuclear(batch).shape == (3, 2)

@@ -48,6 +48,13 @@ def test_the_libraries_of_a_cell_add_in_one_thread():
         assert {library["num_threads"] for library in threadpool_info()} == {1}
 
 
+@pytest.mark.parametrize("parameters", [{}, {"number": 1, "seconds": "long"}])
+def test_any_exception_of_a_cell_is_its_error(parameters):
+    done = engines.perform(Task("a", toys.square_cell, parameters))
+    assert done.error.startswith("TypeError: ")
+    assert done.rows == ()
+
+
 def test_torch_has_its_threads_back_after_a_cell():
     before = torch.get_num_threads()
     try:

@@ -21,6 +21,10 @@ def test_the_band_is_two_standard_errors_on_both_sides():
         assert (min(heights), max(heights)) == pytest.approx((low, high))
 
 
+def test_the_rate_of_a_point_is_that_of_its_first_site():
+    assert Point("path", {"b": 0.2, "a": 0.4, "c": 0.1}, 1.0, 0.1, 0.0, 0.1, True, 0.5, (3,), 1).rate == 0.2
+
+
 def test_what_is_written_is_what_was_found_but_for_numbers_that_are_not_finite():
     points = (Point("scan", {"a": 0.3}, 1.5, 0.1, math.nan, None, True, math.inf, (3,), 1),)
     sites = (SiteRate("a", "dropout", 0.5, 0.3, "flat", "a"),)

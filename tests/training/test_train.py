@@ -781,6 +781,12 @@ def test_checkpoints_of_another_training_are_refused(tmp_path):
         train(two_layer(seed=99), population(), Penalized(LAWS["block"]), **options)
     with pytest.raises(ValueError, match="another training"):
         train(two_layer(), population(), Penalized(Block(0.41, WIDTH, 2)), **options)
+    again = options | {"checkpoint": path.with_name("plain.safetensors")}
+    one = TwoLayerLinear(randn(1, WIDTH, seed=3), randn(INPUTS, WIDTH, seed=4))
+    signs = Sample(randn(6, INPUTS, seed=5), randn(6, 1, seed=6).sign())
+    train(one, signs, Plain(), **again)
+    with pytest.raises(ValueError, match="another training"):
+        train(one, signs, Plain(Logistic()), **again)
     path.write_bytes(b"not a checkpoint")
     with pytest.raises(ValueError, match="cannot be read"):
         train(two_layer(), population(), Penalized(LAWS["block"]), **options)
