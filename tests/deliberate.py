@@ -4954,6 +4954,197 @@ TWENTY_SEVENTH = (
         'return "not reproduced" if not self.reproduced else',
     ),
 )
+# The twenty-eighth list: the first 31 functions of `drawn(20261201, 120)` with a mistake that a user on a CPU can see,
+# written by somebody who had read neither claims nor tests. Passed over: one asks a GPU, two other processes, and three
+# decide nothing that could go wrong.
+TWENTY_EIGHTH = (
+    defect(
+        "datasets.documents",
+        "a blank line ends a file of JSON lines",
+        "while line := stream.readline(LINE + 1):",
+        "while (line := stream.readline(LINE + 1)).strip():",
+    ),
+    defect(
+        "models.model",
+        "multipliers are taken for masks of zeros and ones",
+        "return values * multipliers",
+        "return values * (multipliers != 0)",
+    ),
+    defect(
+        "datasets.tables",
+        "every blank between two columns separates",
+        '(text.split() if separator == " " else text.split(separator))',
+        "text.split(separator)",
+    ),
+    defect(
+        "linalg.tall",
+        "the units of features are put in again by every round",
+        "factor @ triangle, torch.ones_like(units)",
+        "factor @ triangle, units",
+    ),
+    defect(
+        "landscapes.inspection",
+        "the curvature of largest size for the least one of a network with many weights",
+        'operator, k=1, which="SA"',
+        'operator, k=1, which="LM"',
+    ),
+    defect(
+        "audits.audit",
+        "the interval of the total has the usual confidence, not the one asked for",
+        "return tally.total.number(confidence)",
+        "return tally.total.number(0.99)",
+    ),
+    defect(
+        "audits.heads",
+        "a chain may be followed by something else",
+        "return places if value is outputs else None",
+        "return places",
+    ),
+    defect(
+        "linalg.shrinkage",
+        "a violator is pooled with one block before it and no further",
+        "        while found and found[-1][1][0] >= current[0]:",
+        "        if found and found[-1][1][0] >= current[0]:",
+    ),
+    defect(
+        "data",
+        "indices in an array that is read backwards are refused",
+        "torch.from_numpy(np.ascontiguousarray(value))\n    elif",
+        "torch.from_numpy(value)\n    elif",
+    ),
+    defect(
+        "attacks.fab",
+        "the last misclassified point for the nearest one",
+        "better = (crossed & (distance < self.distance[rows])).nonzero()",
+        "better = crossed.nonzero()",
+    ),
+    defect(
+        "files.arrays",
+        "safetensors without a header of texts are refused",
+        "dict(stored.metadata() or {})",
+        "dict(stored.metadata())",
+    ),
+    defect(
+        "audits.passes",
+        "inputs that were zero before count as dropped",
+        "float(kept.sum()) / float(alive.sum())",
+        "float(kept.sum()) / alive.numel()",
+    ),
+    defect(
+        "penalties.members",
+        "the penalty of every member has no derivative",
+        "    value, *rest = opaque_of(answers, model, data, masks)\n    error, lower",
+        "    rest = opaque_of(answers, model, data, masks)\n    value, error, lower",
+    ),
+    defect(
+        "training.trainees",
+        "items of all runs have the factors of the first run",
+        "self.view.V[runs, inputs[..., 1]]",
+        "self.view.V[0, inputs[..., 1]]",
+    ),
+    defect(
+        "penalties.relu.sweeps",
+        "halves are merged without the sign that turns the left one",
+        "-left.sums[i, a] >= right.sums[i, b]",
+        "left.sums[i, a] >= right.sums[i, b]",
+    ),
+    defect(
+        "models.replaying",
+        "what ends one tick later counts as finished",
+        "for call in calls], moment + 1)",
+        "for call in calls], moment + 2)",
+    ),
+    defect(
+        "recommenders.selection",
+        "the last fit leaves out what was held out",
+        "self.best_estimator_.fit(everything)",
+        "self.best_estimator_.fit(kept)",
+    ),
+    defect(
+        "audits.statements",
+        "a quantile of one side for an interval of two",
+        "(1 + LEVEL) / 2)",
+        "LEVEL)",
+    ),
+    defect(
+        "training.draws",
+        "all runs drop by the law of the first",
+        "laws * len(seeds) if len(laws) == 1 else laws",
+        "laws[:1] * len(seeds)",
+    ),
+    defect(
+        "predictions.modules",
+        "what draws for itself draws the same at every mask",
+        "with undisturbed(self.module, next(seeds)):",
+        "with undisturbed(self.module, seed):",
+    ),
+    defect(
+        "recommenders.item_kernel",
+        "errors on what was fitted for those on what was left out",
+        "found.append(alpha / inverse.diagonal())",
+        "found.append(ridge * alpha)",
+    ),
+    defect(
+        "attacks.averaged",
+        "all passes stand under the first mask",
+        "self._network.outputs(inputs, row)",
+        "self._network.outputs(inputs, rows[0])",
+    ),
+    defect(
+        "optima.connections",
+        "the dual of the nuclear norm is taken for the Frobenius norm",
+        "matrix_norm(target - image, 2)",
+        "matrix_norm(target - image)",
+    ),
+    defect(
+        "files.pages",
+        "every group of rows is to hold the rows of the whole file",
+        "check_column(stream, path, column, group.num_rows)",
+        "check_column(stream, path, column, metadata.num_rows)",
+    ),
+    defect(
+        "recommenders.autoencoder_completion",
+        "biases of items without their ridge",
+        "/ (data.by_item.counts + ridge)",
+        "/ np.maximum(data.by_item.counts, 1)",
+    ),
+    defect(
+        "attacks.ensemble",
+        "examples are judged under the masks that they were attacked with",
+        "_mistakes(judge, result.inputs, some.targets, batch)",
+        "_mistakes(model, result.inputs, some.targets, batch)",
+    ),
+    defect(
+        "rates.masking",
+        "alpha dropout does not put the mean back",
+        "((keep - 1) + rate) * (_SATURATION",
+        "(keep - 1) * (_SATURATION",
+    ),
+    defect(
+        "penalties.several",
+        "classes are raised by the logarithm of their share, not by minus that",
+        "-shares.log()]",
+        "shares.log()]",
+    ),
+    defect(
+        "penalties.moment_bounds",
+        "moments are read as those of a probability",
+        "(m0 * m3 - m1 * m2) / spread",
+        "(m3 - m1 * m2) / spread",
+    ),
+    defect(
+        "spectra.any_law",
+        "an interval of units is one longer than the distance of its ends",
+        "torch.arange(size)[:, None] + 1).clamp_min(1)",
+        "torch.arange(size)[:, None]).clamp_min(1)",
+    ),
+    defect(
+        "bounds.margins",
+        "an absolute tolerance for a relative one",
+        "if length - best <= tolerance * length:",
+        "if length - best <= tolerance:",
+    ),
+)
 LISTS = {"deliberate": FIRST} | {
     f"deliberate {i}": found
     for i, found in enumerate(
@@ -4984,6 +5175,7 @@ LISTS = {"deliberate": FIRST} | {
             TWENTY_FIFTH,
             TWENTY_SIXTH,
             TWENTY_SEVENTH,
+            TWENTY_EIGHTH,
         ),
         2,
     )
