@@ -155,6 +155,11 @@ def constant_margin(q: float, scale: float) -> list[Comparison]:
     reached = q * ((points @ z.mT >= 0).double().mean(1) * signs * (points @ v)).min()
     linear = linear_margin(Sample(points, signs[:, None]))
     found.append(compare(margins.max(), "==", linear, "linear margin", precision=1e-3))
+    # all of one class, so many that the first ones looked at say little, and a tolerance in shares of the margin
+    half = normal(1, 400, 6)
+    many = Sample(half * half[:, :1].sign(), torch.ones(400, 1).double())
+    nearest, coarse = linear_margin(many), linear_margin(many, 0.01)
+    found.append(compare(coarse, ">=", 0.99 * nearest, "a linear margin up to a share of itself"))
     found.append(compare(reached, "==", scale * q * linear, "margin of two classes", precision=1e-3))
     # the gates of eight random rows, both labels: the dual by descent lies between the ends
     inputs, labels = unit_rows(3, 6, 3), tensor([1.0, -1.0, 1.0, 1.0, -1.0, -1.0])

@@ -74,6 +74,8 @@ def read_tables(scale: float) -> list[Comparison]:
         users, items, values, starts = _read(bare)
         found.append(same([*users, *items, *values, *starts], [1, 4, 8, 2, 5, 9, 3, 6, 0, 3], "short lines", scale))
         found.append(same(_read(folder / "named.csv", 1 << 20, ("user", "item", 2))[0][1], "bob", "by names", scale))
+        aligned = _read(_kept(folder / "aligned.txt", "1   2  3\n40  5  6.5\n"))[:3]
+        found.append(same([list(part) for part in aligned], [[1, 40], [2, 5], [3, 6.5]], "aligned by blanks", scale))
         plain = _kept(folder / "plain.csv", "1,1e2,3\n1,20,4\n1,9007199254740993,1\n")
         found.append(same(list(_read(plain)[1]), ["1e2", "20", "9007199254740993"], "ids are kept as written", scale))
         found.append(same(_read(_kept(plain, "1,9007199254740993,1"))[1][0], 9007199254740993, "long ids", scale))

@@ -206,9 +206,11 @@ def _numbers(scale: float) -> list[Comparison]:
     found.append(same(data.targets.dtype, torch.int64, "labels are whole", scale))
     single = Sample(normal(1, 3, 2), normal(2, 3))
     found.append(same(tuple(single.targets.shape), (3, 1), "one target an example", scale))
-    rows = cast(Tensor, np.array([0, 2], np.int16))
+    rows: Any = np.array([0, 2], np.int16)
     cells = Entries(rows, torch.tensor([1, 1], dtype=torch.uint8), tensor([1.0, 2.0]), (3, 2))
     found.append(compare(cells.rows, "==", scale * torch.tensor([0, 2]), "rows as an array"))
+    cells = Entries(rows[::-1], cells.columns, cells.values, (3, 2))
+    found.append(compare(cells.rows, "==", scale * torch.tensor([2, 0]), "rows as an array read backwards"))
     model = TwoLayerLinear(normal(3, 2, 4), normal(4, 3, 4))
     paths = sum(float(model.U[o, k] * model.V[i, k]) ** 2 for o in range(2) for k in range(4) for i in range(3))
     for weights in (model, [model.V.mT, model.U]):

@@ -20,6 +20,7 @@ from droptics.heads.projection import variable_projection
 from droptics.linalg import psd_eigen, schur_horn
 from droptics.linalg.ranks import distinct, independent, proved_rank, shared_dependencies, vanishes
 from droptics.linalg.sums import BLOCK, squares
+from droptics.linalg.tall import orthogonal
 from droptics.masks import Bernoulli, Block, Discrete
 from droptics.masks.product import Stacked
 from droptics.models import Autoencoder, DeepLinear, ReLUNet
@@ -39,7 +40,7 @@ from droptics.spectra.coordinates import _few, whiten
 
 def spared_inputs(scale: float) -> list[Comparison]:
     """Members of batches alone, single precision, laws and features of which a part plays no part, rounding."""
-    return by_parts((_batches, _turned, _masses, _ranks, _columns, _heads, _rounded), scale)
+    return by_parts((_batches, _turned, _masses, _ranks, _columns, _tall, _heads, _rounded), scale)
 
 
 def _batches(scale: float) -> list[Comparison]:
@@ -215,6 +216,21 @@ def _columns(scale: float) -> list[Comparison]:
     found.append(compare([silent.constant, silent.energy], "==", scale * torch.stack([energy, energy]), "silent"))
     found.append(same(silent.target.shape[1], 0, "nothing is seen", scale))
     return found
+
+
+def _tall(scale: float) -> list[Comparison]:
+    """Orthonormal columns of many rows, of which three tell two features apart, every feature in its own units."""
+    rows = normal(1, 4000, 3)
+    rows[:, 1] = rows[:, 0]
+    rows[[5, 17, 133], 1] += 1e-9 * tensor([1.0, -2.0, 1.5])
+    units = tensor([1e3, 1e-2, 1.0])
+    told = orthogonal(rows * units, 1 / 4000, (rows * units).mT @ (rows * units) / 4000)
+    assert told is not None
+    basis = told.rows @ told.turn
+    return [
+        compare(basis.mT @ basis / 4000, "==", scale * torch.eye(3), "three rows tell columns apart", 1e-12),
+        compare(basis @ told.triangle / units, "==", scale * rows, "what the columns give", 1e-12),
+    ]
 
 
 def _heads(scale: float) -> list[Comparison]:

@@ -247,6 +247,7 @@ def _look_alikes(scale: float) -> list[Comparison]:
         ("a trained body", Hooked(lambda value: value, trained=True), data, none),
         ("normalized", Hooked(nn.BatchNorm1d(3)), data, none),
         ("normalized before", nn.Sequential(nn.BatchNorm1d(4), Hooked(lambda value: value)), data, none),
+        ("a chain with a bent end", nn.Sequential(*lines, nn.ReLU()), data, none),
         ("a bent chain", stack((4, 3, 2), (0.3, 0.6), nn.Tanh), data, none),
         ("a normalized chain", nn.Sequential(*lines[:2], nn.BatchNorm1d(3), *lines[2:]), data, none),
         ("a chain of classes", nn.Sequential(*lines), classes, none),
