@@ -157,8 +157,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem32",
         f"{SOURCE}, Lemma 32",
-        "For x != 0 a node with w_j^2 + alpha_j^2 x.x = B contributes at most B ||x||/2 to the activation, which it "
-        "does at w_j = sqrt(B/2) and alpha_j = sqrt(B/(2 x.x)).",
+        "For x != 0 a node without a bias that has weights alpha_j x, w_j^2 + alpha_j^2 x.x = B, contributes at most "
+        "B ||x||/2 to the activation, which it does at w_j = sqrt(B/2) and alpha_j = sqrt(B/(2 x.x)).",
         check=partial(decay_checks.node_budget, 1.0),
         control=partial(decay_checks.node_budget, 0.9),
         note="At x = 0 it contributes nothing, and alpha_j is any number. For B > 0 no other split attains the bound.",
