@@ -228,12 +228,12 @@ def general_law(characteristic: Callable[[Tensor, Tensor], Tensor]) -> list[Comp
     """Any law, not only 0/1 masks: penalty = <Cbar, (U^T U) o (H H^T)>, H of linear and of ReLU units.
 
     `characteristic` makes Cbar of the mean and the covariance of the listed masks. Masks reflected at their mean are
-    another law with the same two, and have the same penalty; with another mean it is another one.
+    another law with the same two, and have the same penalty; with another mean it is another one. One mean is negative.
     """
     found = []
     listed = [
         (tensor([[0.0, 1.0, -1.0], [2.0, 0.5, 3.0], [1.0, 1.0, 1.0], [0.0, 0.0, 4.0]]), tensor([0.2, 0.3, 0.4, 0.1])),
-        (normal(1, 5, 4) + 1.5, simplex(2, 5)),
+        ((normal(1, 5, 4) + 1.5) * tensor([1.0, -1.0, 1.0, 1.0]), simplex(2, 5)),
         (tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]), tensor([0.25, 0.25, 0.5])),
     ]
     for seed, (masks, chances) in enumerate(listed):

@@ -156,7 +156,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-lem3.1",
         f"{SOURCE}, Lemma 3.1",
-        "For any mask law: penalty = <Cbar, (U^T U) o (H H^T)>, H = g(X); only mean and covariance matter.",
+        "For any mask law of mean mu and covariance C: penalty = <Cbar, (U^T U) o (H H^T)>, H = g(X) and Cbar_ij = "
+        "c_ij/(mu_i mu_j); only mean and covariance matter.",
         check=partial(checks.general_law, lambda mean, covariance: covariance / torch.outer(mean, mean)),
         control=partial(checks.general_law, lambda mean, covariance: covariance / mean.square()),
         objects=("penalties.penalty", "masks.Discrete"),
