@@ -26,7 +26,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "recorded-steps",
         "A recorded step of an adaptive ascent leaves the numbers of a plain one in the tensors that it read, for one "
-        "run of an example or several.",
+        "run of an example or several, and keeps the first point that fools.",
         pair(recorded_step_checks.recorded_steps),
         ("attacks.Apgd", "attacks.Threat"),
         "Field by field, after each of three steps.",

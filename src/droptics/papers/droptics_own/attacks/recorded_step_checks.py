@@ -20,8 +20,12 @@ from droptics.papers.instances import uniform
 
 
 def recorded_steps(scale: float) -> list[Comparison]:
-    """Three recorded steps beside the state that three plain ones leave; every tensor stays where it is."""
+    """Three recorded steps beside the state that three plain ones leave; every tensor stays where it is.
+
+    Stored are the points at which plain steps fool an example for the first time; there are some in these steps.
+    """
     found: list[Comparison] = []
+    met = 0
     net = nn.Sequential(linear_head(1, 6, 9), nn.Tanh(), linear_head(3, 9, 3))
     inputs = uniform(5, 8, 6)
     with torch.no_grad():
@@ -55,6 +59,7 @@ def recorded_steps(scale: float) -> list[Comparison]:
         region = recorded.region.select(now.rows)
         homes = {one.name: part.data_ptr() for one in fields(now) if (part := getattr(now, one.name)) is not None}
         fresh: list[int] = []
+        fooling = plain.best.clone()
         for step in range(3):
             recorded._blind_step(record, region)
             mine = states[0]
@@ -68,6 +73,7 @@ def recorded_steps(scale: float) -> list[Comparison]:
                 there = better if kept == "best_value" else better[:, None]
                 setattr(mine, kept, torch.where(there, getattr(mine, part), getattr(mine, kept)))
             fresh.append(int(ones.sum()))
+            fooling[mine.rows[ones]] = mine.points[ones]
             for one in fields(now):
                 told, wanted = getattr(record.now, one.name), getattr(mine, one.name)
                 if told is None:
@@ -81,7 +87,9 @@ def recorded_steps(scale: float) -> list[Comparison]:
         sums = [0, *torch.tensor(fresh).cumsum(0).tolist()]
         found.append(same(recorded.counts[-3:], sums[1:], f"all counts, {name}", scale))
         found.append(compare(recorded.fooled.double(), "==", _any(states[0]), f"who is fooled, {name}"))
-    return found
+        found.append(compare(recorded.best, "==", fooling, f"where they are fooled, {name}"))
+        met += sum(fresh)
+    return [*found, compare(float(met), ">", 0.0, "fooled in recorded steps")]
 
 
 def _any(state: Climb) -> torch.Tensor:
