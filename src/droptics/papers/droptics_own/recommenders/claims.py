@@ -181,7 +181,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "kernel-regressions",
         "Predictions and leave-one-out errors of row-wise regressions with a kernel between columns are those of the "
-        "systems of the rows.",
+        "systems of the rows; the constants that are chosen have the least error.",
         (partial(ranker_checks.kernel_regressions, 1.0), partial(ranker_checks.kernel_regressions, 1.05)),
         ("recommenders.AutoencoderCompletion",),
         "By systems solved one by one.",
