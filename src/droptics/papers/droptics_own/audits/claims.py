@@ -123,11 +123,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "audited-head",
-        "What an audit says of dropout before the last layer of a regression (penalty, other rates, training loss, "
-        "certificate, flows, spectrum, leave-one-out errors, variance) is what all masks give.",
+        "What an audit says of dropout before the last layer of a regression is what all masks give (penalty, other "
+        "rates, training loss, variance), singular values cut at every rank (certificate, spectrum), fits without "
+        "each example (leave-one-out errors), or the formula (flows).",
         (partial(audit_checks.audited_head, 1.0), partial(audit_checks.audited_head, 1.1)),
         ("audits.audit",),
-        ENUMERATED,
+        "By enumeration of all masks, ranks and examples.",
     ),
     room_claim(
         "audited-sites",
