@@ -29,9 +29,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "thesis-sec6.2",
-        f"{SOURCE}, Section 6.2, and the analysis in Section 6.5.2",
-        "Reflecting the loss has a minimal effect on FGSM and BIM: in binary problems it changes only the length of a "
-        "step, so that sign and normalized attacks stay the same.",
+        f"{SOURCE}, Section 6.5.2, on the loss of Section 6.2",
+        "Reflecting the loss has a minimal effect on FGSM and BIM in terms of robust test accuracy: in binary problems "
+        "it changes only the length of a gradient, so that sign and normalized attacks stay the same.",
         check=lambda: [*checks.same_attacks(4, False), *class_checks.two_classes()],
         control=partial(checks.same_attacks, 4, True),
         objects=(
