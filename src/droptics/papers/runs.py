@@ -230,26 +230,37 @@ def completion_systems(strength: Callable[[float], float]) -> list[Comparison]:
 
 
 def completion_masks(share: float) -> list[Comparison]:
-    """One step of dropout SGD on one rating and one factor: the mask is 0 or share / theta, nothing between."""
+    """One step of dropout SGD on two ratings and two factors: every factor has a mask of its own, 0 or share / theta.
+
+    Rows of users and of items move by that mask. All four pairs of masks occur, and zeros as often as the rate says.
+    """
     found = []
     for drop in (0.5, 0.2):
-        moved = set()
+        moved = []
+        pairs = [np.array(pair) for pair in itertools.product((0.0, share / (1 - drop)), repeat=2)]
         for seed in range(12):
             options = {"biases": False, "init_scale": 1.0, "seed": seed, "dtype": "float64", "step_size": 0.05}
-            model = DropoutCompletion(1, drop, solver="sgd", sweeps=1, **options)  # type: ignore[arg-type]
-            model.fit((np.array([0, 1]), np.array([0, 1]), np.array([1.0, -1.0])))
-            generator = np.random.default_rng(seed)
-            v = generator.standard_normal((2, 1))
-            u = np.random.default_rng([seed, 1]).standard_normal((2, 1))
-            for i, y in enumerate((1.0, -1.0)):
-                place = int(np.flatnonzero(model.user_ids_ == i)[0])
-                before, item, after = float(u[place, 0]), float(v[place, 0]), float(model.user_factors_[place, 0])
-                masks = (0.0, share / (1 - drop))
-                ends = [before - 0.05 * (z * before * item - y) * z * item for z in masks]
-                nearest = min(ends, key=lambda end: abs(end - after))
-                moved.add(ends.index(nearest))
-                found.append(compare(after, "==", nearest, f"drop {drop}, seed {seed}, rating {i}", precision=1e-7))
-        found.append(compare(float(len(moved)), "==", 2.0, f"both masks occur, drop {drop}"))
+            model = DropoutCompletion(2, drop, solver="sgd", sweeps=1, **options)  # type: ignore[arg-type]
+            model.fit((np.array([0, 1]), np.array([0, 1]), np.array([4.0, -4.0])))
+            v = np.random.default_rng(seed).standard_normal((2, 2))
+            u = np.random.default_rng([seed, 1]).standard_normal((2, 2))
+            for i, y in enumerate((4.0, -4.0)):
+                row, column = (int(np.flatnonzero(ids == i)[0]) for ids in (model.user_ids_, model.item_ids_))
+                before, item = u[row], v[column]
+                after = np.array([model.user_factors_[row], model.item_factors_[column]])
+                errors = [(mask * before) @ item - y for mask in pairs]
+                ends = [
+                    np.array([before - 0.05 * error * mask * item, item - 0.05 * error * mask * before])
+                    for error, mask in zip(errors, pairs, strict=True)
+                ]
+                nearest = min(range(4), key=lambda one: float(np.abs(ends[one] - after).max()))
+                moved.append(nearest)
+                found.append(compare(after, "==", ends[nearest], f"drop {drop}, seed {seed}, rating {i}"))
+        found.append(compare(float(len(set(moved))), "==", 4.0, f"all masks occur, drop {drop}"))
+        zeros = np.mean([pairs[one] == 0 for one in moved])
+        # five standard deviations of the share of zeros among the masks of all factors
+        off = 5 * (drop * (1 - drop) / (2 * len(moved))) ** 0.5
+        found.append(compare(abs(zeros - drop), "<=", off, f"how often masks are zero, drop {drop}"))
     return found
 
 

@@ -65,8 +65,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics, thesis-prop3 and thesis-prop4 as solved",
         "Without biases and smoothing, alternating least squares ends where every row and column solves (G + lam "
         "diag G) u = V^T y (empirical) or (G + lam n_i diag s) u = V^T y (expected): lam = (1-theta)/theta, V and y "
-        "those of its n_i ratings less the mean, s the mean of v^2 over all ratings; dropout SGD multiplies by "
-        "0 or 1/theta.",
+        "those of its n_i ratings less the mean, s the mean of v^2 over all ratings; dropout SGD multiplies "
+        "every factor of a rating by 0 or 1/theta, by 0 with chance 1 - theta.",
         check=lambda: [*runs.completion_systems(lambda drop: drop / (1 - drop)), *runs.completion_masks(1.0)],
         control=lambda: [*runs.completion_systems(lambda drop: drop), *runs.completion_masks(0.5)],
         objects=("recommenders.DropoutCompletion",),
