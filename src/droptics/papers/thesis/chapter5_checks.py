@@ -57,6 +57,7 @@ def homogeneity(factor: float) -> list[Comparison]:
         W = W * (W @ x).sign()[:, None] if m == 1 else W  # one unit that is silent shows nothing
         a = torch.sign(top[0])
         found.append(compare(top[0] * math.sqrt(m), "==", a, f"signs, m={m}"))
+        found.append(compare(a.abs(), "==", 1.0, f"no sign is zero, m={m}"))
         plain = ReLUNet([W, top]).outputs(x[None]).sum()
         found.append(compare(plain, "==", network(W, a, x), f"the whole network, m={m}"))
         for b in (whole, (uniform(seed + 20, m) < 0.6).double()):
