@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -83,10 +84,10 @@ def flips_exist(radius: float) -> list[Comparison]:
     ]
 
 
-def _three_class(steepness: float = 10.0) -> tuple[nn.Module, Sample]:
+def _three_class(steepness: float, shared: float) -> tuple[nn.Module, Sample]:
     module = nn.Linear(2, 3, bias=False).double()
     with torch.no_grad():
-        module.weight.copy_(tensor([[2.0, 0.0], [1.0, 0.0], [0.0, steepness]]))
+        module.weight.copy_(tensor([[2.0, 0.0], [1.0, 0.0], [0.0, steepness]]) + tensor([shared, 0.0]))
     return module, Sample(tensor([[1.0, 0.0]]), torch.tensor([0]))
 
 
@@ -96,19 +97,22 @@ def greedy_target(steepness: float) -> list[Comparison]:
     The boundary to the class of row `steepness` e2 is 2 / sqrt(4 + steepness^2) away, that to the other one 1. Margins
     of the attacked points are written out; nowhere in the disk is the second score above the first. In random linear
     models of four classes the attack on the nearest class succeeds exactly where some class is within reach.
+
+    The printed model also with 8 e1 added to every row, which moves no boundary: differences of rows are what counts.
     """
-    module, data = _three_class(steepness)
     angle = torch.linspace(0, 2 * math.pi, 721, dtype=torch.float64)
-    tried = data.inputs + 0.3 * torch.stack([angle.cos(), angle.sin()], 1)
-    found = [compare(2 * tried[:, 0], ">", tried[:, 0], "the likeliest wrong class on the circle")]
-    for target, relation in (("greedy", ">"), ("nearest", "<")):
+    tried = 1 + 0.3 * angle.cos()
+    found = [compare(2 * tried, ">", tried, "the likeliest wrong class on the circle")]
+    rules: tuple[tuple[str, Relation], ...] = (("greedy", ">"), ("nearest", "<"))
+    for shared, (target, relation) in itertools.product((0.0, 8.0), rules):
+        module, data = _three_class(steepness, shared)
         method = Pgd(Reflected(CrossEntropy(), target=target), steps=40)  # type: ignore[arg-type]
-        hit = attack(module, data, Threat("l2", 0.3), method)
+        hit, name = attack(module, data, Threat("l2", 0.3), method), f"{target}, {shared} e1 in every row"
         first, second = hit.inputs[0].tolist()
         margin = 2 * first - max(first, steepness * second)
-        found.append(compare(margin, relation, 0.0, f"margin with target rule {target}"))  # type: ignore[arg-type]
-        found.append(compare(hit.margins[0], "==", margin, f"margin of the library, {target}"))
-        found.append(compare((hit.inputs - data.inputs).norm(), "<=", 0.3, f"inside the ball, {target}"))
+        found.append(compare(margin, relation, 0.0, f"margin with target rule {name}"))
+        found.append(compare(hit.margins[0], "==", margin, f"margin of the library, {name}"))
+        found.append(compare((hit.inputs - data.inputs).norm(), "<=", 0.3, f"inside the ball, {name}"))
     several, inputs = nn.Linear(3, 4).double(), normal(3, 40, 3)
     with torch.no_grad():
         several.weight.copy_(normal(1, 4, 3))
