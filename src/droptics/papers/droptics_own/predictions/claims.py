@@ -67,8 +67,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "stored-scans",
-        "Scans that are stored give the same answer again, from files too, and none for another fit, layer or labels; "
-        "a function of one's own trains copies.",
+        "Scans that are stored give the same answer again, from files too, and none for another fit, layer, weights, "
+        "data or seed; a function of one's own trains copies.",
         pair(module_checks.stored_scans),
         ("rates.tune_rates", "rates.Rates"),
         "Beside scans that are not stored.",

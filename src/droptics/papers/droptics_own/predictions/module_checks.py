@@ -299,12 +299,18 @@ def stored_scans(scale: float) -> list[Comparison]:
         other_gate = tune_rates(bent, train_data, held, fit=fit, store=folder, **options)
         apart = train_data, (held[0], 1 - held[1])
         other_labels = tune_rates(module, *apart, fit=fit, store=folder, **options)
+        moved = (train_data[0] + 1, train_data[1]), held
+        other_inputs = tune_rates(module, *moved, fit=fit, store=folder, **options)
+        heavier = stack((3, 4, 2), (0.3,), nn.Tanh, seed=2).requires_grad_()
+        other_weights = tune_rates(heavier, train_data, held, fit=fit, store=folder, **options)
+        other_seed = tune_rates(module, train_data, held, fit=fit, store=folder, seed=1, **options)
         path = first.save(Path(folder) / "rates.json")
         loaded = Rates.load(path)
     found.append(compare(again.cost.resumed, "==", scale * first.cost.copies, "copies from before"))
     found.append(compare(first.cost.resumed, "==", 0, "none at first"))
-    for what, other in (("fit", other_fit), ("gate", other_gate), ("held-out labels", other_labels)):
-        found.append(compare(other.cost.resumed, "==", 0, f"none of another {what}"))
+    others = {"fit": other_fit, "gate": other_gate, "held-out labels": other_labels, "training inputs": other_inputs}
+    for what, other in (others | {"weights": other_weights, "seed": other_seed}).items():
+        found.append(compare(other.cost.resumed, "==", 0, f"none of other: {what}"))
     for name, other in (("again", again), ("fresh", fresh), ("loaded", loaded)):
         for mine, theirs in zip(first.points, other.points, strict=True):
             found.append(compare(mine.loss or 0.0, "==", scale * (theirs.loss or 0.0), f"loss, {name}"))
