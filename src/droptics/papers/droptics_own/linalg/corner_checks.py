@@ -259,11 +259,12 @@ def transformed_answers(scale: float) -> list[Comparison]:
     def closed(left: Tensor) -> Tensor:
         return penalty(TwoLayerLinear(left, pair[1]), data, coins).value
 
-    there = normal(10, 4)
+    there, spectra = normal(10, 4), normal(9, 3, 4)
     for name, function, points in (
         ("a penalty", closed, pair[0]),
         ("random masks", drawn, pair[0]),
-        ("proximal maps", lambda values: (there * k_support_shrink(values, 0.4, 2)).sum(), normal(9, 3, 4)),
+        ("proximal maps", lambda values: (there * k_support_shrink(values, 0.4, 2)).sum(), spectra),
+        ("strengths", lambda rate: (there * k_support_shrink(spectra[0], rate, 2)).sum(), tensor([0.1, 0.4, 1.5])),
     ):
         own = []
         for point in points:
@@ -277,9 +278,11 @@ def transformed_answers(scale: float) -> list[Comparison]:
     def shrunk(values: Tensor) -> Tensor:
         return k_support_shrink(values, 0.4, 2)
 
-    spectra = normal(9, 3, 4)
     rows = torch.stack([shrunk(row) for row in spectra])
     found.append(compare(torch.func.vmap(shrunk)(spectra), "==", scale * rows, "proximal maps in a batch"))
+    _, bent, *_ = torch.func.jvp(shrunk, (spectra[0],), (there,))
+    slope = torch.autograd.functional.jacobian(shrunk, spectra[0])
+    found.append(compare(bent, "==", scale * slope @ there, "a proximal map along a direction"))
     return found
 
 
