@@ -341,7 +341,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "stacked-sites",
-        "Two sites on one layer multiply, sub-networks are rescaled, bounds hold at large margins.",
+        "Masks of two dropout layers in a row multiply; sub-networks that an audit draws are rescaled, their biases "
+        "are not; certified bounds of one large margin meet at the truth; the objective of a projected network is its "
+        "error and its penalty.",
         (partial(edge_checks.stacked_sites, 1.0), partial(edge_checks.stacked_sites, 1.1)),
         (
             "audits.audit",
@@ -349,7 +351,7 @@ CLAIMS: tuple[Claim, ...] = (
             "heads.projection.variable_projection",
             "coadaptation.draw",
         ),
-        ENUMERATED,
+        f"{ENUMERATED} Sub-networks mask by mask.",
     ),
     room_claim(
         "rows-on-workers",

@@ -222,6 +222,8 @@ def stacked_sites(scale: float) -> list[Comparison]:
     bound = penalty(LastLayer.of(head), Sample(features, signs), Bernoulli(0.3, 4), Certified(), Logistic())
     found.append(compare(bound.lower, "<=", truth, "large margins, from below"))
     found.append(compare(bound.upper, ">=", truth, "large margins, from above"))
+    # a single margin is integrated: what stays open is rounding, which grows with the margin
+    found.append(compare(bound.upper, "==", bound.lower, "large margins, nothing between", precision=1e-7))
     full = penalty(LastLayer.of(head), Sample(features, signs), Bernoulli(0.3, 4), Certified(4), Logistic())
     found.append(compare(full.value, "==", truth, "large margins, written out", precision=1e-7))
     sampled, law = sample(12, 15, 3, 2), Bernoulli(0.3, 4)
