@@ -60,12 +60,13 @@ def flips_exist(radius: float) -> list[Comparison]:
     """X = (3,2,1), identity scores: the best margin change is sqrt(2) radius against a gap of 1.
 
     No step of a fine grid of the sphere leaves a smaller margin, and the library's own point has the margin it states.
+    So has its point at a radius too small for a flip.
     """
     module = nn.Linear(3, 3, bias=False).double()
     with torch.no_grad():
         module.weight.copy_(torch.eye(3))
     data = Sample(tensor([[3.0, 2.0, 1.0]]), torch.tensor([0]))
-    hit = attack(module, data, Threat("l2", radius), LinearExact())
+    hit, short = (attack(module, data, Threat("l2", size), LinearExact()) for size in (radius, 0.5))
     turn, rise = (torch.linspace(-math.pi, math.pi, count, dtype=torch.float64) for count in (361, 181))
     around = torch.cartesian_prod(turn, rise / 2)
     flat = around[:, 1].cos()
@@ -75,6 +76,7 @@ def flips_exist(radius: float) -> list[Comparison]:
     margins = tried[:, 0] - torch.maximum(tried[:, 1], tried[:, 2])
     return [
         compare(hit.margins[0], "==", best, "best margin"),
+        compare(short.margins[0], "==", 1 - math.sqrt(0.5), "best margin at radius 1/2"),
         compare(first - max(second, third), "==", best, "margin of its point"),
         compare(margins, ">=", best, "margins on the sphere"),
         compare(margins.min(), "==", best, "least margin on the sphere"),
