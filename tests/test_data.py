@@ -107,6 +107,11 @@ def test_numpy_arrays_and_vectors_are_accepted():
     assert len(Entries(np.array([0, 1]), [1, 0], np.ones(2), (2, 2))) == 2
 
 
+def test_indices_are_read_from_arrays_that_run_backwards():
+    backwards = np.array([0, 2, 1])[::-1]
+    assert Entries(backwards, [0, 1, 1], np.ones(3), (3, 2)).rows.tolist() == [1, 2, 0]
+
+
 @pytest.mark.parametrize("values", [[2.0, -3.0], np.array([2.0, -3.0])], ids=["list", "array"])
 def test_entries_given_as_lists_and_arrays_are_tensors_afterwards(values):
     """Targets, indices and conversions as those of the same entries given as tensors."""

@@ -12,7 +12,7 @@ from torch import nn
 from droptics.audits import audit, misuses, surroundings
 from droptics.audits.batches import Batch
 from droptics.audits.discovery import _realized
-from droptics.audits.passes import Passes, differs
+from droptics.audits.passes import Passes, differs, zeroed
 from droptics.audits.runs import Law, Runs
 from droptics.audits.tails import Hidden, affine_sites
 from droptics.audits.uncertainty import spread_of_predictions
@@ -172,3 +172,8 @@ def test_shares_of_examples_are_tested_on_both_sides(level):
     for rate in (shares.mean() - far, shares.mean() + far):
         assert stats.ttest_1samp(shares, rate).pvalue == pytest.approx(level, rel=1e-6)
         assert differs((source, result), float(rate)) is (level < 1e-4)
+
+
+def test_what_was_zero_before_is_not_counted_as_zeroed() -> None:
+    source = torch.tensor([0.0, 0.0, 2.0, 3.0, -4.0, 5.0])
+    assert zeroed((source, torch.tensor([0.0, 0.0, 0.0, 6.0, -8.0, 10.0]))) == (0.25, 2.0)

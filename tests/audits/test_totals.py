@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from droptics.audits import audit, heads
-from droptics.audits.audit import SHIFT, _rest, _site_report, _State
+from droptics.audits.audit import SHIFT, _rest, _site_report, _State, _total
 from droptics.audits.batches import Batch
 from droptics.audits.digest import groups
 from droptics.audits.discovery import AuditedSite
@@ -53,6 +53,15 @@ def test_a_site_that_was_listed_and_drawn_says_what_is_exact() -> None:
     assert told.penalty is not None
     assert (told.penalty.value, told.penalty.lower, told.penalty.upper) == (0.75, 0.75, 0.75)
     assert told.share == 0.75 / 4
+
+
+def test_the_total_has_the_confidence_that_is_asked_for() -> None:
+    drawn = Mean()
+    drawn.add([5.0, 6.0, 7.5], 2.0)
+    state = _State(Tally(total=drawn))
+    told = [_total(state, [], confidence) for confidence in (0.8, 0.9, 0.99)]
+    assert told == [drawn.number(confidence) for confidence in (0.8, 0.9, 0.99)]
+    assert told[0].upper < told[1].upper < told[2].upper
 
 
 def test_layers_that_are_left_out_have_no_mask_of_their_own() -> None:

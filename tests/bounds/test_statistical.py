@@ -788,6 +788,15 @@ def test_linear_margin_equals_the_convex_program():
         assert bounds.linear_margin(data) == pytest.approx(problem.solve(solver="CLARABEL"), rel=1e-5)
 
 
+def test_the_tolerance_of_a_linear_margin_is_a_share_of_it():
+    """Half a ball of points, so that the margin is small and the first ones looked at say little of it."""
+    for seed in range(4):
+        half = torch.randn(400, 6, generator=torch.Generator().manual_seed(seed)).double()
+        data = Sample(half * half[:, :1].sign(), torch.ones(400, 1).double())
+        nearest = bounds.linear_margin(data)
+        assert 0.99 * nearest <= bounds.linear_margin(data, tolerance=0.01) <= nearest * (1 + 1e-6)
+
+
 def test_the_nearest_point_of_a_hull_is_on_it():
     """p is nearest where p.x_i >= ||p||^2 for all i, with equality where x_i has weight: its length bounds margins."""
     for seed in range(3):

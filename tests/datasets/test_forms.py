@@ -32,6 +32,12 @@ def test_a_first_line_of_words_alone_is_a_header_and_no_other(tmp_path, text, co
     assert joined(tmp_path / "r.csv", columns=columns) == rows
 
 
+@pytest.mark.parametrize("text", ["1   2  3\n40  5  6.5\n", "  1 2    3\n40 5  6.5\n"])
+def test_columns_may_be_aligned_by_blanks(tmp_path, text):
+    (tmp_path / "r.txt").write_text(text)
+    assert joined(tmp_path / "r.txt") == [(1, 2, 3.0), (40, 5, 6.5)]
+
+
 @pytest.mark.parametrize("columns", [None, (0, 1, 2)])
 @pytest.mark.parametrize("line", ["a,b,", "a,7,five", "7,b,five"])
 def test_a_first_rating_that_is_none_is_named_and_not_passed_over(tmp_path, line, columns):

@@ -155,6 +155,8 @@ def changed(change):
         return nn.Sequential(nn.Linear(4, 4).double(), nn.Tanh(), *module)
     if change == "not linear":
         return nn.Sequential(*module[:2], nn.ReLU(), *module[2:])
+    if change == "a bent end":
+        return nn.Sequential(*module, nn.ReLU())
     if change == "a layer twice":
         square = nn.Linear(4, 4).double()
         return nn.Sequential(nn.Dropout(0.3), square, nn.Dropout(0.3), square, nn.Linear(4, 2).double())
@@ -165,7 +167,8 @@ def changed(change):
 
 
 @pytest.mark.parametrize(
-    "change", ["a body that is trained", "not linear", "a layer twice", "a site elsewhere", "another dropout"]
+    "change",
+    ["a body that is trained", "not linear", "a bent end", "a layer twice", "a site elsewhere", "another dropout"],
 )
 def test_what_is_no_chain_is_trained(change):
     assert scan_of(changed(change)) is None
