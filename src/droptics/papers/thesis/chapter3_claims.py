@@ -157,14 +157,16 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop1",
         f"{SOURCE}, Proposition 1",
-        "The network of equal weights computes u v^T and is equalized, for every C.",
+        "Every map u v^T of rank one has an equalized network in every architecture, for every C: that of the proof, "
+        "in which the units of a layer are alike.",
         check=partial(checks.rank_one, 1.0),
-        control=partial(checks.rank_one, 1.1),
+        control=partial(checks.rank_one, 1.0, 0.1),
         objects=(
             "penalties.penalty",
             "equalization.rank_one_network",
             "penalties.effective_strength",
         ),
+        note="The control weighs the units of a layer by .9 to 1.1, which keeps the map.",
     ),
     Claim(
         "thesis-lem8",
