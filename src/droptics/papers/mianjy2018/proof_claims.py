@@ -24,7 +24,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemA.3-proof",
         f"{SOURCE}, proof of Lemma A.3, last line",
-        "g(rho) - g(rho+1) has numerator (lam h - (r + lam rho) lambda_{rho+1}^2)^2.",
+        "g(rho) - g(rho+1) = (lam h - (r + lam rho) lambda_{rho+1}^2)^2 / ((r + lam rho)(r + lam rho + lam)), "
+        "h the sum of the rho largest eigenvalues.",
         "slip",
         check=partial(proof_checks.decreasing_value, 2, True),
         control=partial(proof_checks.decreasing_value, 1, True),
