@@ -129,8 +129,8 @@ def strict_saddles(equalized: bool, every: bool = False) -> list[Comparison]:
         turn = torch.linalg.qr(normal(len(M) + width, width, width)).Q
         points = [vectors @ _rotation_to_equal(U @ turn) for U in group_points(eigenvalues, lam, width)]
         points += [] if equalized else critical_points(M, lam, width)
-        kept = shrink(eigenvalues.flip(0), lam, width)
-        least = float((eigenvalues.flip(0) - kept).square().sum() + lam / width * kept.sum() ** 2)
+        kept = shrink(eigenvalues, lam, width)  # in ascending order
+        least = float((eigenvalues - kept).square().sum() + lam / width * kept.sum() ** 2)
         objective, label = tied_objective(M, lam), f"{len(M)} inputs, r={width}"
         values = [float(objective(U)) for U in points]
         found.append(compare(min(values), "==", least, f"least value, {label}", precision=1e-8))

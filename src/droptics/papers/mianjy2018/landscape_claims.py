@@ -72,8 +72,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemD.3",
         f"{SOURCE}, Lemma D.3",
-        "For lam < r s_r / (s_1+...+s_r - r s_r) all equalized local minima are global, and all other equalized "
-        "critical points are strict saddles.",
+        "Tied weights: for lam < r s_r / (s_1+...+s_r - r s_r), s_1 >= s_2 >= ... the eigenvalues of M, all equalized "
+        "local minima are global, and all other equalized critical points are strict saddles.",
         check=partial(landscape_checks.strict_saddles, True),
         control=partial(landscape_checks.strict_saddles, True, every=True),
         objects=("linalg.shrink",),
