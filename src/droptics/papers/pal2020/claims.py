@@ -178,7 +178,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-cor3.2",
         f"{SOURCE}, Corollary 3.2, (17), (48)",
-        "The dropout penalty of the last layer is sum_i ||u_i||^2 ||h_i||^2.",
+        "E ||Y - U diag(z)/theta H||_F^2 = ||Y - U H||_F^2 + sum_i ||u_i||^2 ||h_i||^2, letters as in the corrected "
+        "claim.",
         "slip",
         check=partial(checks.last_layer, lambda drop: 1.0),
         control=partial(checks.last_layer, lambda drop: drop / (1 - drop)),
@@ -188,7 +189,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-cor3.2-corrected",
         f"{SOURCE}, Corollary 3.2, corrected",
-        "The dropout penalty of the last layer is (1-theta)/theta sum_i ||u_i||^2 ||h_i||^2.",
+        "E ||Y - U diag(z)/theta H||_F^2 = ||Y - U H||_F^2 + (1-theta)/theta sum_i ||u_i||^2 ||h_i||^2 for independent "
+        "z_i that are 1 with probability theta, else 0; h_i, row i of H, holds the outputs of unit i for all examples.",
         check=partial(checks.last_layer, lambda drop: drop / (1 - drop)),
         control=partial(checks.last_layer, lambda drop: 1.0),
         objects=("models.LastLayer", "penalties.penalty"),
