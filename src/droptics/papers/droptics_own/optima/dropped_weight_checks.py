@@ -18,8 +18,9 @@ from droptics.penalties import penalty
 def drop_connect_optimum(scale: float) -> list[Comparison]:
     """Optimum under DropConnect against descent, and the least penalty of a map against its formula.
 
-    The least penalty is searched over all factors of the map; penalties are sums over all masks of the weights. Beside
-    an input without energy factors of the identity come near it, and none has it.
+    The least penalty is searched over all factors of the map; penalties are sums over all masks of the weights. The
+    factors of an optimum attain it, and its bound is tight at widths that hold the solution. Beside an input without
+    energy factors of the identity come near it, and none has it.
     """
     found, identity = [], torch.eye(2, dtype=torch.float64)
     idle, even = Moments(tensor([[1.0, 0.0], [0.0, 0.0]]), 0 * identity, 0 * identity), Bernoulli(0.5, 4)
@@ -29,7 +30,7 @@ def drop_connect_optimum(scale: float) -> list[Comparison]:
         found.append(compare(near_one.U @ near_one.V.mT, "==", identity, f"the identity, {near}"))
         found.append(compare(induced(near_one, idle, even), "==", scale * 0.5, f"idle input, {near}"))
         found.append(compare(penalty(near_one, idle, even), "==", scale * (1 + near**2) / 2, f"of a pair, {near}"))
-    shapes_of = ((2, 3, 2, 0.4), (3, 2, 3, 0.7), (2, 3, 1, 0.5))
+    shapes_of = ((2, 3, 2, 0.4), (3, 2, 3, 0.7), (2, 3, 1, 0.5), (2, 3, 1, 0.0))
     for seed, (outputs, inputs, width, rate) in enumerate(shapes_of):
         data, masks = moments(seed, outputs, inputs), Bernoulli(rate, inputs * width)
         model, label = Connections(normal(seed, outputs, width), normal(seed + 1, inputs, width)), f"{inputs}-{width}"
@@ -59,4 +60,8 @@ def drop_connect_optimum(scale: float) -> list[Comparison]:
         ours = optimum(Connections, data, masks)
         found.append(compare(ours.objective, "==", scale * value, f"objective, {label}", precision=1e-5))
         found.append(compare(ours.bound, "<=", value, f"bound below descent, {label}", precision=1e-7))
+        paid = penalty(ours.model, data, masks)
+        found.append(compare(paid, "==", scale * induced(ours.model, data, masks).value, f"attained, {label}"))
+        if width >= outputs or not rate:
+            found.append(compare(ours.bound, "==", scale * ours.objective, f"tight, {label}"))
     return found
