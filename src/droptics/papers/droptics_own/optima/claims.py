@@ -98,7 +98,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-head",
         "droptics",
-        "For fixed features the best last layer under any mask law is a generalized ridge regression.",
+        "For fixed features h, squared loss and any mask law of mean one and covariance Cbar the best last layer is a "
+        "generalized ridge regression, W = E[y h^T] (E[h h^T] + Cbar o E[h h^T])^+; with a bias y and h are centered, "
+        "but not behind Cbar.",
         check=partial(minimum_checks.best_head, 1.0),
         control=partial(minimum_checks.best_head, 1.05),
         objects=("optima.optimal_head",),

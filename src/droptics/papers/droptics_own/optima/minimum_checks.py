@@ -25,7 +25,7 @@ from droptics.optima import optimum
 from droptics.optima.last_layer import optimal_head
 from droptics.papers.droptics_own.across.small_room_checks import laws
 from droptics.papers.droptics_own.audits.audit_checks import every_coin
-from droptics.papers.instances import descend, factorizations, normal, sample, tensor
+from droptics.papers.instances import descend, factorizations, normal, sample, simplex, tensor
 from droptics.penalties import criterion
 
 
@@ -148,7 +148,10 @@ def deep_optimum(scale: float) -> list[Comparison]:
 
 
 def best_head(scale: float) -> list[Comparison]:
-    """The best last layer for fixed features against least squares on all masks, and the formula of the ridge."""
+    """The best last layer for fixed features against least squares on all masks, and the formula of the ridge.
+
+    Of many examples and few, of examples that count differently, with offsets and without.
+    """
     found = []
     data = sample(2, 12, 4, 2)
     module = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 2)).double()
@@ -156,28 +159,36 @@ def best_head(scale: float) -> list[Comparison]:
         for i, parameter in enumerate(module.parameters()):
             parameter.copy_(normal(i, *parameter.shape))
     few = Sample(data.inputs[:3], data.targets[:3])
+    uneven = Sample(data.inputs, data.targets, 3 * simplex(5, 12))
+    without = nn.Sequential(module[0], module[1], nn.Linear(4, 2, bias=False)).double()
     starts, share = every_coin([0.3] * 5)  # of blocks of two, the first cut at the border
     alive = torch.stack([starts[:, i] * starts[:, i + 1] for i in range(4)], 1)
     every = {**laws(), "sliding blocks": (SlidingBlock(0.3, 4, 2), alive / 0.49, share)}
-    for (name, (law, multipliers, chances)), rows in itertools.product(every.items(), (data, few)):
-        label = f"{name}, {len(rows)} examples"
-        best = optimal_head(LastLayer.of(module), rows, law)
+    samples = {"12 examples": data, "3 examples": few, "uneven examples": uneven}
+    for (name, (law, multipliers, chances)), (kind, rows), net in itertools.product(
+        every.items(), samples.items(), (module, without)
+    ):
+        offset, label = float(net is module), f"{name}, {kind}{', no bias' * (net is without)}"
+        share = torch.ones(len(rows)).double() if rows.weights is None else rows.weights
+        share = share / share.sum()
+        best = optimal_head(LastLayer.of(net), rows, law)
         assert isinstance(best.model, LastLayer)
         features = torch.tanh(module[0](rows.inputs)).detach()
         masked = (features * multipliers[:, None]).flatten(0, 1)
-        weights = (chances[:, None] / len(rows)).sqrt().expand(-1, len(rows)).reshape(-1, 1)
-        tall = torch.cat([masked, torch.ones(len(masked), 1).double()], 1) * weights
+        weights = torch.outer(chances, share).sqrt().reshape(-1, 1)
+        tall = torch.cat([masked, torch.full((len(masked), 1), offset).double()], 1) * weights
         wanted = rows.targets.repeat(len(multipliers), 1) * weights
         solved = torch.linalg.lstsq(tall, wanted, driver="gelsd").solution
         value = (tall @ solved - wanted).square().sum()
         head = best.model.head
         found.append(compare(best.objective, "==", scale * value, f"least value, {label}"))
         found.append(compare(head.weight, "==", scale * solved[:-1].mT, f"weights, {label}"))
-        found.append(compare(head.bias, "==", scale * solved[-1], f"bias, {label}"))
-        moved, level = features - features.mean(0), rows.targets - rows.targets.mean(0)
+        bias = head.bias if net is module else torch.zeros(2)
+        found.append(compare(bias, "==", scale * solved[-1], f"bias, {label}"))
+        moved, level = features - offset * share @ features, rows.targets - offset * share @ rows.targets
         spread = torch.einsum("m,mi,mj->ij", chances, multipliers - 1, multipliers - 1)
-        square = (moved.mT @ moved + spread * (features.mT @ features)) / len(rows)
-        ridge = torch.linalg.solve(square, moved.mT @ level / len(rows)).mT
+        square = moved.mT * share @ moved + spread * (features.mT * share @ features)
+        ridge = torch.linalg.solve(square, moved.mT * share @ level).mT
         found.append(compare(head.weight, "==", scale * ridge, f"generalized ridge, {label}"))
     # a search over hidden layers with the head solved: its gradient is that of the criterion, zero in the head
     ours = variable_projection(data, Bernoulli(0.4, 3), iterations=3)
