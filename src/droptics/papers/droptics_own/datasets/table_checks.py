@@ -134,7 +134,7 @@ def _first_lines(folder: Path, scale: float) -> list[Comparison]:
 
 
 def read_documents(scale: float) -> list[Comparison]:
-    """JSON as objects, triples, columns or lines, packed and in pieces; Parquet where pyarrow is there."""
+    """JSON as objects, triples, columns or lines, packed and in pieces, behind a byte order mark, of other names."""
     found: list[Comparison] = []
     objects = [{"rating": value, "movieId": item, "userId": user} for user, item, value in NUMBERED]
     names = [[user, item, value] for user, item, value in NAMED]
@@ -159,13 +159,25 @@ def read_documents(scale: float) -> list[Comparison]:
                 found.append(same(starts, wanted, f"records of {file} in pieces of {size}", scale))
         users, items, values, _ = _read(_kept(folder / "triples.json", json.dumps(names)), 1 << 20, (0, 1, 2))
         found.append(same([*users, *items], [*(row[0] for row in NAMED), *(row[1] for row in NAMED)], "triples", scale))
-        users, items, _, _ = _read(_kept(folder / "quoted.json", '[["12", 7, 1], [3, "-8", 2]]'))
-        found.append(same([*users.tolist(), *items.tolist()], [12, 3, 7, -8], "whole numbers in quotes", scale))
+        quoted = '[["12", 7, 1], [3, "-8", 2]]'
+        asked: tuple[tuple[str, Any, str], ...] = (
+            (quoted, None, "whole numbers in quotes"),
+            ("\ufeff" + quoted, None, "behind a byte order mark"),
+            ('[{"a": 1, "b": 12, "c": 7}, {"c": "-8", "a": 2, "b": "3"}]', ("b", "c", "a"), "named columns"),
+            ('{"item": [1, 2], "rating": [12, 3], "user": [7, -8]}', (1, 2, 0), "numbered columns"),
+        )
+        for text, places, label in asked:
+            users, items, values, _ = _read(_kept(folder / "quoted.json", text), 1 << 20, places)
+            found.append(same([users.tolist(), items.tolist()], [[12, 3], [7, -8]], label, scale))
+            found.append(compare(values, "==", [scale * 1, scale * 2], f"ratings, {label}"))
         for text, words in (
             ("[]", "holds no ratings"),
             ("3", "must hold a list of ratings, got int"),
             ('{"user": [1], "item": [2, 3], "rating": [1]}', "columns of the same length"),
+            ('{"user": [1], "item": [2], "rating": [1], "year": 1999}', "columns of the same length"),
             ('[{"user": 1, "user": 2}]', "stands twice"),
+            ('[[1, 2, 3], ["a\\u0000", 2, 3]]', "the id 'a\\x00' holds a zero byte"),
+            ("[[1, 2, 3], [1, 2, true]]", "record 2: rating True is not a finite"),
             ('[{"user": 1, "item": 2, "rating": 3}, [1, 2, 3]]', "record 2: no user, item and rating"),
             ('[{"user": 1, "item": 2, "rating": 3}, {"user": 1, "item": 2}]', "record 2"),
             ("[[1, 2, 3], [true, 2, 3]]", "record 2: ids must be"),
