@@ -261,7 +261,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "units-of-networks",
-        "Flows and what follows from them, sub-networks by width and exported modules are their definitions.",
+        "Flows and what follows from them, sub-networks by width, drawn and exported, and their accuracies are their "
+        "definitions.",
         (partial(small_room_checks.units_of_networks, 1.0), partial(small_room_checks.units_of_networks, 1.1)),
         (
             "coadaptation.flows",

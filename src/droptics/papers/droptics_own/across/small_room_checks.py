@@ -297,7 +297,7 @@ def dropped_layers(scale: float) -> list[Comparison]:
 
 
 def units_of_networks(scale: float) -> list[Comparison]:
-    """Flows, shares, sub-networks by width, exported modules, saddles, balance and gaps by order."""
+    """Flows, shares, sub-networks by width, the smallest, exported modules, draws and what they are evaluated to."""
     found: list[Comparison] = []
     net = network(1, 3, 6, 3)
     data = Sample(normal(2, 60, 3), torch.arange(60) % 3)
@@ -358,4 +358,28 @@ def units_of_networks(scale: float) -> list[Comparison]:
         found.append(compare([judged.full, judged.gap], "==", [curve[6], gap], f"gap, {factor}"))
         found.append(compare(judged.quantiles((0.25,)), "==", tensor(own).quantile(0.25), f"quantile, {factor}"))
     found.append(compare(judged.widths, "==", drawn[:50].sum(1), "widths"))
-    return found
+    coins, off = drawn.double(), 5 * (0.25 / 4000) ** 0.5
+    each = 0.49 + 0.21 * torch.eye(6, dtype=torch.float64)
+    found.append(compare(coins.mT @ coins / 4000, "==", each, "pairs of units kept", precision=off))
+    found.append(compare(coins[1:].mT @ coins[:-1] / 3999, "==", 0.49, "units of two draws", precision=off))
+    return [*found, *_units_of_uneven(scale, drawn[:50])]
+
+
+def _units_of_uneven(scale: float, kept: Tensor) -> list[Comparison]:
+    """Flows and accuracies of sub-networks on examples that count differently, the units in an order that is given."""
+    found: list[Comparison] = []
+    net, data = network(1, 3, 6, 3), Sample(normal(2, 60, 3), torch.arange(60) % 3)
+    hidden = torch.relu(data.inputs @ net.weights[0].mT + net.biases[0])
+    uneven, order = Sample(data.inputs, data.targets, 3 * simplex(5, 60)), torch.arange(6)
+    psi = net.weights[1].norm(dim=0) * (simplex(5, 60) @ hidden.square()).sqrt()
+    found.append(compare(flows(net, uneven), "==", scale * psi, "flows of uneven examples"))
+
+    def weighed(mask: Tensor) -> Tensor:
+        outputs = (hidden * mask) @ net.weights[1].mT + net.biases[1]
+        return simplex(5, 60) @ (outputs.argmax(1) == data.targets).double()
+
+    first = [psi.sum() / psi[:width].sum().clamp_min(1e-9) * (order < width) for width in range(7)]
+    found.append(compare(accuracy_by_width(net, uneven, order), "==", [weighed(m) for m in first], "a given order"))
+    judged, own = evaluate(net, uneven, kept), [float(weighed(row)) for row in kept]
+    found.append(compare(judged.accuracies, "==", own, "accuracies on uneven examples"))
+    return [*found, compare(judged.full, "==", weighed(torch.ones(6)), "accuracy of the whole on uneven examples")]
