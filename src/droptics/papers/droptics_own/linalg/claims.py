@@ -117,8 +117,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "quick-ways",
         "Optima of many maps at once, in all their fields, quadratic forms of the columns of many matrices, rotations "
-        "in place and to a constant diagonal, and reductions to three diagonals are those of single maps, sums and "
-        "products.",
+        "in place, of copies and to a constant diagonal, and reductions to three diagonals are those of single maps, "
+        "sums and products.",
         pair(quick_way_checks.quick_ways),
         ("optima.optimum_of_maps", "linalg.equalize_columns_", "linalg.equalize_columns", "linalg.equalizer"),
         "By every rank; by products.",

@@ -135,7 +135,10 @@ def _forms(scale: float) -> list[Comparison]:
 
 
 def _in_place(scale: float) -> list[Comparison]:
-    """Columns that are stored as such, rows, and batches: overwritten, of equal norm, with the same product."""
+    """Columns that are stored as such, rows, and batches: overwritten, of equal norm, with the same product.
+
+    A copy is turned in the same way, its companion by the same rotation, and leaves what it is given.
+    """
     found: list[Comparison] = []
     for dtype, rough in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
         for lead, rows, width, by_columns in (
@@ -146,12 +149,20 @@ def _in_place(scale: float) -> list[Comparison]:
         ):
             factor = normal(rows, *lead, rows, width).to(dtype)
             factor = factor.mT.contiguous().mT if by_columns else factor
-            before, place = factor.double() @ factor.double().mT, factor.data_ptr()
+            before, place, given = factor.double() @ factor.double().mT, factor.data_ptr(), factor.clone()
+            even = before.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True) / width
+            name, beside = f"{lead}, {rows} by {width}, {dtype}", normal(7, *lead, 2, width).to(dtype)
+            for companions in ((), (beside,)):
+                turned, *others = equalize_columns(factor, *companions)
+                found.append(same(torch.equal(factor, given), True, f"given, {name}", scale))
+                for old, new in zip((given, *companions), (turned, *others), strict=True):
+                    cross, kept = given.double() @ old.double().mT, turned.double() @ new.double().mT
+                    found.append(compare(kept, "==", scale * cross, f"product of a copy, {name}", rough))
+                norms = turned.double().square().sum(-2)
+                found.append(compare(norms, "==", scale * even.expand(norms.shape), f"norms of a copy, {name}", rough))
             told = equalize_columns_(factor)
-            name = f"{lead}, {rows} by {width}, {dtype}"
             found.append(same((told is factor, told.data_ptr()), (True, place), f"in place, {name}"))
             found.append(compare(told.double() @ told.double().mT, "==", scale * before, f"product, {name}", rough))
-            even = before.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True) / width
             norms = told.double().square().sum(-2)
             found.append(compare(norms, "==", scale * even.expand(norms.shape), f"norms, {name}", rough))
     return [*found, *_even(scale)]
