@@ -21,6 +21,7 @@ from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.layers import ExplicitDropout, explicit_consistency
 from droptics.losses import CrossEntropy, Logistic, Squared
+from droptics.masks import Bernoulli, Product
 from droptics.models import ReLUNet, TwoLayerLinear
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.instruments import by_parts
@@ -171,6 +172,8 @@ def _seeds(scale: float) -> list[Comparison]:
         found.append(compare(seeded.inputs, "==", scale * given.inputs, f"seeded, {name}"))
         if not isinstance(method, Fab):
             found.append(same(torch.equal(seeded.inputs, other.inputs), False, f"another seed, {name}"))
+    wide, narrow = (attack(net, data, threat, Square(queries=6, first=share)).inputs for share in (0.8, 0.3))
+    found.append(same(torch.equal(wide, narrow), False, "another first square"))
     # what is raised decides what is kept: cross-entropy here, of which margins know nothing
     for restarts in (1, 2):
         told = attack(net, data, threat, Square(CrossEntropy(), queries=12, restarts=restarts))
@@ -187,10 +190,9 @@ def _seeds(scale: float) -> list[Comparison]:
 def _layers(scale: float) -> list[Comparison]:
     """Divergences between masks over the tokens that a loss counts, of two layers together."""
     found: list[Comparison] = []
-    heads = [linear_head(1, 4, 3), linear_head(5, 4, 3)]
     layers = [
-        ExplicitDropout(drop, head, CrossEntropy(), "sampled", masks=3)
-        for drop, head in zip((0.3, 0.5), heads, strict=True)
+        ExplicitDropout(drop, linear_head(seed, 4, 3), CrossEntropy(), "sampled", masks=3)
+        for drop, seed in ((0.3, 1), (0.5, 5))
     ]
     tokens, labels = normal(7, 2, 5, 4), torch.tensor([[0, 1, -100, 2, 7], [7, 7, 1, 0, -100]])
     with torch.random.fork_rng(devices=[]):
@@ -261,9 +263,8 @@ def _steps(scale: float) -> list[Comparison]:
     free = train(net, data, Free(threat, 2, loss=Logistic()), steps=1, step_size=size, batch_size=None)
     compared(free.model, weights, "free replays of scores")
     fast = Adversarial.fast(Threat("l2", 0.2), Margin("greedy"))
-    told = (fast.method, fast.loss)
     wanted_method = Pgd(Margin("greedy"), steps=1, step=0.25, start="random", stop="never")
-    found.append(same(told, (wanted_method, Margin("greedy")), "one step of 1.25 radii"))
+    found.append(same((fast.method, fast.loss), (wanted_method, Margin("greedy")), "one step of 1.25 radii"))
     single, double = lazy_start(3, 5, 4, torch.float32), lazy_start(3, 5, 4)
     found.append(same((single.dtype, double.dtype), (torch.float32, torch.float64), "precision of a start"))
     found.append(compare(single.weights[1].abs().double(), "==", scale / 5**0.5, "its signs", 1e-6))
@@ -290,6 +291,7 @@ def _fits(scale: float) -> list[Comparison]:
         (DropoutRegressor((4,), 0.2, 0.5, **options).fit(X, y), 1, Squared(), torch.from_numpy(y - y.mean())[:, None]),
         (DropoutClassifier((4,), 0.2, points=5, **options).fit(X, labels), 3, CrossEntropy(), torch.from_numpy(labels)),
     )
+    law = Product([Bernoulli(0.2, 3), Bernoulli(0.2, 4)])
     for fitted, width, loss, targets in problems:
         deviation = float(y.std()) if width == 1 else 1.0
         wanted = targets / deviation if width == 1 else targets
@@ -302,7 +304,7 @@ def _fits(scale: float) -> list[Comparison]:
         run = train(
             start,
             Sample(unit, wanted),
-            Dropout(fitted.masks_, loss),
+            Dropout(law, loss),
             steps=9,  # three epochs of three batches
             step_size=0.03,
             batch_size=5,
@@ -320,13 +322,13 @@ def _fits(scale: float) -> list[Comparison]:
             found.append(compare(fitted.network_.biases[1], "==", scale * offset, f"offset, {name}"))
         else:
             with torch.no_grad():
-                classes = predictive(fitted.network_, unit, fitted.masks_).classes(5).probabilities.value
+                classes = predictive(fitted.network_, unit, law).classes(5).probabilities.value
             found.append(compare(fitted.predict_proba(X), "==", scale * classes, "points of a classifier"))
     wide = normal(5, 8, 20).numpy()
     drawn = DropoutRegressor((3,), 0.3, 0.5, epochs=1, samples=6, seed=2).fit(wide, normal(6, 8).numpy())
     inputs = torch.from_numpy((wide - wide.mean(0)) / wide.std(0))
     with torch.no_grad():
-        told = predictive(drawn.network_, inputs, drawn.masks_, MonteCarlo(6, seed=2))
+        told = predictive(drawn.network_, inputs, Product([Bernoulli(0.3, n) for n in (20, 3)]), MonteCarlo(6, seed=2))
     found.append(compare(drawn.predictive(wide).mean.value, "==", scale * told.mean.value, "six masks"))
     found.append(same(drawn.predictive(wide).mean.cost, told.mean.cost, "their cost", scale))
     return found
@@ -443,9 +445,7 @@ def _clipped(scale: float) -> list[Comparison]:
         for _ in range(15):
             users = np.bincount(rows, y - items[columns], 9) / (np.bincount(rows, minlength=9) + ridge)
             items = np.bincount(columns, y - users[rows], 6) / (np.bincount(columns, minlength=6) + ridge)
-        told = [part[np.argsort(ids)] for part, ids in (
-            (model.user_biases_, model.user_ids_), (model.item_biases_, model.item_ids_)
-        )]  # fmt: skip
+        told = [model.user_biases_[np.argsort(model.user_ids_)], model.item_biases_[np.argsort(model.item_ids_)]]
         found.append(compare(np.concatenate(told), "==", scale * np.concatenate([users, items]), f"biases, {ridge}"))
     plain = AutoencoderCompletion("user", 0.7, 0.3, dtype="float64").fit((rows, columns, values)).predict(*pairs)
     for clip, ends in ((True, (values.min(), values.max())), ((2.5, 3.5), (2.5, 3.5)), (False, (-9.0, 99.0))):
