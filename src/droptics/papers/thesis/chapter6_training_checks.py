@@ -221,6 +221,9 @@ def total_cost(last: Callable[[float], float]) -> list[Comparison]:
 
     The library's number of all attack steps lies between the sums up to the whole numbers around its T_tr. Runs of
     Algorithm 6 have ||W_t||^2 in place of omega^2 + 3 eta (t-1), and no attack step is longer than 1/||W_t||^2.
+
+    The end of the chain stands for T(T+1) and eps <= 1/2: with x = ((R+nu)/((gamma-nu) alpha eps))^2 >= 4 it is
+    12 nu^2 (128 x)^2/((R+nu)^2 eps), and the printed T_tr = 64 x (1 + omega gamma alpha eps) is at most 120 x.
     """
     found = []
     for nu, eps, slope, width, steps in ((0.3, 0.2, 0.5, 4, 20), (0.1, 0.45, 1.0, 1, 3), (0.8, 0.9, 1.0, 9, 1)):
@@ -246,4 +249,10 @@ def total_cost(last: Callable[[float], float]) -> list[Comparison]:
         found.append(compare(total, "==", whole, f"library, nu={nu}"))
         found.append(compare(spent(math.floor(ours.value)), "<=", total, f"library from below, nu={nu}"))
         found.append(compare(total, "<=", spent(math.ceil(ours.value)), f"library from above, nu={nu}"))
+        for slope in (1.0, 0.6):
+            given = {"data_radius": R, "margin": gamma, "radius": nu, "start_norm": omega2**0.5, "slope": slope}
+            count = adversarial(**given, error=eps, constants="printed").value
+            most = 196608 * (nu * (R + nu)) ** 2 / (((gamma - nu) * slope) ** 4 * eps**5)
+            cost = 12 * nu**2 * count * (count + 1) / ((R + nu) ** 2 * eps)
+            found.append(compare(cost, "<=", most, f"end of the chain, nu={nu}, slope {slope}"))
     return found

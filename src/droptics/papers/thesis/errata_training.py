@@ -81,7 +81,7 @@ print(y * slope * star)  # <grad f(t), star> y""",
     "cor4-cost": Erratum(
         r"\sum_{t=1}^{T_{tr}} \frac{24\nu^2 t}{(R+\nu)^2 \epsilon} \le \frac{12 \nu^2 T_{tr}^2}{(R+\nu)^2 \epsilon}",
         "Up to the lower term: T(T+1) for T^2; the order of the cost is not touched.",
-        "The sum of t is T(T+1)/2.",
+        "The sum of t is T(T+1)/2. The end of the chain has room for it where eps <= 1/2.",
         "thesis-cor4-cost-corrected",
         """\
 from fractions import Fraction as F
