@@ -91,23 +91,23 @@ def _searches(scale: float) -> list[Comparison]:
         found.append(compare(attack(net, data, threat, method).inputs, "==", wanted, f"{projection} projection"))
     # far from ties, signs of slopes are those of bfloat16; a perceptron would not be asked
     bent = nn.Sequential(linear_head(3, 4, 6), nn.Tanh(), linear_head(5, 6, 3)).float()
-    half = Sample(inputs.float(), labels)
+    seen = set[torch.dtype]()
+    bent[0].register_forward_hook(lambda layer, given, outputs: seen.add(outputs.dtype))
     for box in (None, (0.0, 1.0)):
         ways = [Pgd(steps=3, step=0.02, stop="never", precision=name) for name in ("half", "own")]
-        ends = [attack(bent, half, Threat("linf", 0.05, box), way) for way in ways]
+        ends = [attack(bent, Sample(inputs.float(), labels), Threat("linf", 0.05, box), way) for way in ways]
         found.append(compare(ends[0].inputs.double(), "==", scale * ends[1].inputs.double(), f"half, {box}", 1e-6))
         with torch.no_grad():
             wrong = bent(ends[0].inputs).argmax(1) != labels
         found.append(compare(1 + ends[0].success.double(), "==", scale * (1 + wrong.double()), f"verified, {box}"))
+    found.append(same(seen, {torch.float32, torch.bfloat16}, "passes in two precisions"))
     start = threat.around(inputs).random(torch.Generator().manual_seed(3))
     leaf = start.clone().requires_grad_()
     (slope,) = torch.autograd.grad(functional.cross_entropy(net(leaf), labels, reduction="sum"), leaf)
     step = start + scale * 0.4 * slope / slope.norm(dim=1, keepdim=True) - inputs
-    step = step * (0.4 / step.norm(dim=1, keepdim=True)).clamp_max(1.0)
-    told = attack(net, data, threat, Fgsm(start=start))
-    found.append(compare(told.inputs, "==", (inputs + step).clamp(0, 1), "one step from given points"))
-    radii = (0.3, 0.05, 0.6)
-    curves = [robustness_curve(net, data, threat, Pgd(steps=4), radii, batch=size) for size in (2, 1000)]
+    step = (inputs + step * (0.4 / step.norm(dim=1, keepdim=True)).clamp_max(1.0)).clamp(0, 1)
+    found.append(compare(attack(net, data, threat, Fgsm(start=start)).inputs, "==", step, "one step from given points"))
+    curves = [robustness_curve(net, data, threat, Pgd(steps=4), (0.3, 0.05, 0.6), batch=size) for size in (2, 1000)]
     found.append(compare(1 + tensor(curves[0]), "==", scale * (1 + tensor(curves[1])), "a curve in batches"))
     whole = attack(net, data, threat, Pgd(steps=4))
     parts = attack(net, data, threat, Pgd(steps=4), batch=3)
