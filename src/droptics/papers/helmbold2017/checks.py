@@ -207,7 +207,9 @@ def rescaled_labels(power: int) -> list[Comparison]:
     for c in (-1.7, 0.6):
         other = ReLUNet([model.weights[0], c * model.weights[1]], [model.biases[0], c * model.biases[1]])
         moved, factor = Sample(sample.inputs, c * sample.targets), abs(c) ** power
-        found.append(compare(exact(other, moved), "==", factor * by_masks(model, sample, 0.5), f"criterion, c={c}"))
+        for drop in (0.5, tensor([0.2, 0.6, 0.3, 0.1, 0.5, 0.4])):
+            stated = factor * by_masks(model, sample, drop)
+            found.append(compare(exact(other, moved, drop), "==", stated, f"criterion, c={c}"))
         found.append(compare(risk(other, moved), "==", factor * by_masks(model, sample, 0.0), f"risk, c={c}"))
         found += _least_alike(data, Sample(data.inputs, c * data.targets), factor, f"labels times {c}")
     return found

@@ -69,10 +69,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm6",
         f"{SOURCE}, Theorem 6",
-        "Labels times c multiply the aversion by c^2.",
+        "Labels times c > 0 multiply the dropout aversion by c^2.",
         check=partial(checks.rescaled_labels, 2),
         control=partial(checks.rescaled_labels, 1),
-        objects=("penalties.criterion",),
+        objects=("penalties.criterion", "penalties.risk"),
+        note="So do labels times c < 0. The weight-decay aversion (Theorem 7) does not scale so.",
     ),
     Claim(
         "helmbold2017-thm7",
