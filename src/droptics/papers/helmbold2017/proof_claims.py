@@ -95,8 +95,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem24",
         f"{SOURCE}, Lemma 24",
-        "Every hidden node of a minimizer of J_2 on P_(x,1), depth 2, may be taken to be zero at 0: one that is not, "
-        "after Lemmas 22 and 23, is turned around and its output weight negated.",
+        "Every hidden node of a minimizer of J_2 on P_(x,1), depth 2, may be taken to be zero at 0: of one that is "
+        "z > 0 there, after Lemmas 22 and 23, v and w are negated, its bias becomes 0, and w z is added to b.",
         check=partial(decay_checks.swapped, -1.0),
         control=partial(decay_checks.swapped, 1.0),
     ),
