@@ -58,12 +58,13 @@ print(W)  # D(W)""",
     "lem16-proof": Erratum(
         r"\frac{1 - \sqrt{\frac{2}{9K}} - \sqrt{\frac{1}{18K}}}{K/2 - \sqrt K/4} > \frac{1}{\sqrt{9/32K}}",
         "K outside the root, which is what the next display uses.",
-        "As printed the right side grows with K while the left side falls. The lemma stands.",
+        "Read as 9/(32K) the right side grows with K, read as (9/32)K it falls as 1/sqrt(K); the left side is below "
+        "both. The lemma stands.",
         "helmbold2017-lem16",
         """\
 from fractions import Fraction as F
 K = 64  # the least K > 18 that is a square and a power of two
-print(F(32 * K, 9))  # the square of the printed lower bound of the slope
+print(F(32, 9 * K))  # the square of the printed lower bound, in its lesser reading
 print("less than", 1 / (F(K, 2) - F(8, 4)) ** 2)  # numerator below 1""",
     ),
     "lem22-proof": Erratum(

@@ -204,12 +204,15 @@ def slope_step(root_over_width: bool) -> list[Comparison]:
     """Proof of Lemma 16: (1 - sqrt(2/9K) - sqrt(1/18K)) / (K/2 - sqrt(K)/4) > sqrt(32/9)/K, or > 1/sqrt(9/32K).
 
     All K from 19 to 10^5; the left side times K is 2 (1 - 1/sqrt(2K)) / (1 - 1/(2 sqrt(K))), more than its numerator,
-    which grows and exceeds sqrt(32/9) from there on.
+    which grows and exceeds sqrt(32/9) from there on. With K below the root, on either side of its fraction, the bound
+    is missed.
     """
     K = np.arange(19.0, 1e5)
     slopes = (1 - np.sqrt(2 / (9 * K)) - np.sqrt(1 / (18 * K))) / (K / 2 - np.sqrt(K) / 4)
     bounds = 1 / np.sqrt(9 / (32 * K)) if root_over_width else np.sqrt(32 / 9) / K
     found = [compare(K * slopes, ">", K * bounds, "K from 19 on")]
+    for name, inside in (("9/(32K)", 9 / (32 * K)), ("(9/32)K", 9 / 32 * K)):
+        found.append(compare(slopes, "<", 1 / np.sqrt(inside), f"below the root {name}"))
     # the next display, sqrt(K)/2 steps of such a slope
     found.append(compare(K * bounds / 2, "==", 2 * np.sqrt(2 / 9) + 0 * K, "the rise that contradicts (5)"))
     simple = 2 * (1 - 1 / np.sqrt(2 * K)) / (1 - 1 / (2 * np.sqrt(K)))

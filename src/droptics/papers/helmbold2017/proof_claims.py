@@ -50,8 +50,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem16-proof",
         f"{SOURCE}, proof of Lemma 16",
-        "(1 - sqrt(2/9K) - sqrt(1/18K))/(K/2 - sqrt(K)/4), which the slope of psi reaches, exceeds 1/sqrt(9/32K) for "
-        "K > 18.",
+        "(1 - sqrt(2/(9K)) - sqrt(1/(18K)))/(K/2 - sqrt(K)/4), which the slope of psi reaches, exceeds 1/sqrt(9/32K) "
+        "for K > 18.",
         "slip",
         check=partial(negative_checks.slope_step, True),
         control=partial(negative_checks.slope_step, False),
