@@ -132,16 +132,17 @@ def algorithm_1(factor: float) -> list[Comparison]:
     """Mean printed step over masks against `factor` times the gradient of the explicit objective.
 
     Masks are drawn as often as the coins say, and a step on several examples is the mean of theirs, each under its own.
+    The printed step, of one example, for one and for two under one mask.
     """
     found, count = [], 4000
-    for seed, block, drop in ((1, 2, 0.4), (4, 1, 0.6)):
-        model, data = two_layer(seed, 3, 4, 4), sample(seed, 1, 4, 3)
+    for seed, examples, block, drop in ((1, 1, 2, 0.4), (4, 2, 1, 0.6)):
+        model, data = two_layer(seed, 3, 4, 4), sample(seed, examples, 4, 3)
         theta, law = 1 - drop, Block(drop, 4, block)
         step = torch.zeros_like(model.U), torch.zeros_like(model.V)
         drawn = law.multipliers(count, torch.Generator().manual_seed(seed))
         for kept, chance in coin_masks([drop] * (4 // block)):
             mask = kept.repeat_interleave(block) / theta
-            own = printed_step(model, data, mask[None])
+            own = printed_step(model, data, mask.expand(examples, -1))
             for total, part in zip(step, own, strict=True):
                 total.add_(part, alpha=chance)
             for name, ours, printed in zip("UV", _moved(model, data, mask), own, strict=True):

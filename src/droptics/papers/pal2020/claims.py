@@ -55,11 +55,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-alg1",
         f"{SOURCE}, Algorithm 1",
-        "One DropBlock step moves, on average over masks, by half the gradient of the explicit objective.",
+        "On average over masks a DropBlock step moves the weights by -eta/2 times the gradient of the explicit "
+        "objective of its example.",
         check=partial(checks.algorithm_1, 0.5),
         control=partial(checks.algorithm_1, 0.55),
         objects=("masks.Block", "training.masked_step", "penalties.penalty"),
-        note="The factor 1/2 is a convention of the step size; the update of V uses the old U.",
+        note="The factor 1/2 is a convention of the step size; the update of V uses the old U. For several examples "
+        "too, with means over them.",
     ),
     Claim(
         "pal2020-lem2.1",
