@@ -180,11 +180,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem18-slope",
         f"{SOURCE}, proof of Lemma 18",
-        "|l_-'| <= min{1, -l_-}.",
+        "|l_-'| <= min{1, -l_-} for l_-(z) = -log(1 + e^z), so that the printed |l_-'| <= max{1, -l_-} holds too.",
         check=partial(checks.reflected_slope, 1.0),
         control=partial(checks.reflected_slope, 0.99),
         objects=("attacks.Reflected",),
-        note="The proof prints max; both terms of the minimum are used. Its sums run over j in I_t, not outside it.",
+        note="The maximum is not enough for the next line, which uses both terms of the minimum. The sums of the proof "
+        "run over j in I_t, not outside it as printed.",
     ),
     Claim(
         "thesis-thm16-rate",
