@@ -117,8 +117,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop6",
         f"{SOURCE}, Proposition 6",
-        "For symmetric isotropic inputs and two-layer ReLU networks R(w) = (lam/2) sum_{i0,i1,i2} U(i2,i1)^2 "
-        "V(i0,i1)^2.",
+        "For symmetric isotropic inputs and two-layer ReLU networks without offsets, their hidden units dropped with "
+        "probability p, R(w) = (lam/2) sum_{i0,i1,i2} U(i2,i1)^2 V(i0,i1)^2, lam = p/(1-p).",
         check=partial(relu_checks.isotropic_regularizer, True),
         control=partial(relu_checks.isotropic_regularizer, False),
         objects=(
