@@ -85,7 +85,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-odd-widths",
         "droptics, on thesis-thm13",
-        "The lower bound alpha ||X|| / (2n) holds for odd widths too: copies of the best unit stay in the class.",
+        "The lower bound alpha ||X||_{C+} / (2n), alpha = sqrt(d1 r), holds for odd widths d1 too: copies of the best "
+        "unit stay in the class H_r.",
         check=lambda: [*derivative_checks.odd_widths(0.5), *chapter4_relu_checks.copies_stay_inside(1.0)],
         control=partial(derivative_checks.odd_widths, 1.2),
         objects=(

@@ -173,23 +173,27 @@ def _least_penalty() -> float:
 def odd_widths(constant: float) -> list[Comparison]:
     """Rademacher complexity, from below by all signs and networks of odd width, against constant alpha ||X|| / n.
 
-    Copies of one unit in every direction, of either sign, on points that are symmetric about zero. They reach 1.12 to
-    1.13 alpha ||X|| / n, which the library measures over the same units: the stated constant is not the largest.
+    Copies of one unit in every direction, of either sign, on points in uneven units that are symmetric about zero, and
+    on points that are not. They reach 1.12 to 1.13 alpha ||X|| / n, which the library measures over the same units: the
+    stated constant is not the largest. ||X||^2 is the sum of x.C+x.
     """
     found, alpha = [], 1.5
     angle = torch.linspace(0, 2 * math.pi, 91, dtype=torch.float64)[:-1]
     signs = torch.cartesian_prod(*[tensor([1.0, -1.0])] * 8)
     for seed, width in ((1, 1), (2, 3), (3, 5)):
-        half = normal(seed, 4, 2)
-        data, outputs = Sample(torch.cat([half, -half]), torch.zeros(8, 1).double()), []
-        for v in torch.stack([angle.cos(), angle.sin()], 1):
+        half, units = normal(seed, 4, 2), tensor([3.0, 0.2])
+        points = units * (torch.cat([half, -half]) if width < 5 else normal(seed, 8, 2) + 0.3)
+        data, outputs = Sample(points, torch.zeros(8, 1).double()), []
+        for v in torch.stack([angle.cos(), angle.sin()], 1) / units:
             size = torch.relu(data.inputs @ v).square().mean().sqrt()
             net = ReLUNet([v.repeat(width, 1), torch.full((1, width), alpha / width, dtype=torch.float64) / size])
             outputs.append(net.outputs(data.inputs)[:, 0])
         reached = split(net, data)
         found.append(compare(width * reached.regularizer, "<=", alpha**2, f"a network of the class, width {width}"))
         complexity = (signs @ torch.stack(outputs, 1) / 8).abs().amax(1).mean()
-        bound = constant * alpha * float(data_norm(data)) / 8
+        size = (points @ torch.linalg.inv(points.mT @ points / 8) * points).sum().sqrt()
+        found.append(compare(data_norm(data), "==", size, f"norm of the inputs, width {width}"))
+        bound = constant * alpha * size / 8
         found.append(compare(complexity, ">=", bound, f"complexity from below, width {width}"))
         measured = measured_rademacher(data, alpha=alpha)
         found.append(compare(measured, ">=", complexity, f"measured, width {width}"))
