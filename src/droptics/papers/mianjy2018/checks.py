@@ -257,17 +257,18 @@ def rescaling(shear: float) -> list[Comparison]:
     return found
 
 
-def printed_eqz(U: Tensor, normalize: bool = True) -> Tensor:
-    """Algorithm 2 as printed: one eigendecomposition per column."""
+def printed_eqz(U: Tensor, leading: bool = False) -> Tensor:
+    """Algorithm 2 as printed: one eigendecomposition per column; with the `leading` block kept, as a comment has it."""
     width = U.shape[1]
     gram, Q = U.mT @ U, torch.eye(width, dtype=torch.float64)
     for i in range(width):
         size = width - i
         vectors = torch.linalg.eigh(gram).eigenvectors
-        w = vectors.sum(1, keepdim=True) / (math.sqrt(size) if normalize else 1.0)
+        w = vectors.sum(1, keepdim=True) / math.sqrt(size)
         step = torch.linalg.qr(torch.cat([w, torch.eye(size, dtype=torch.float64)], 1)).Q[:, :size]
         step = torch.cat([w, step[:, 1:]], 1)
-        gram = (step.mT @ gram @ step)[1:, 1:]
+        gram = step.mT @ gram @ step
+        gram = gram[:-1, :-1] if leading else gram[1:, 1:]
         Q = Q @ torch.block_diag(torch.eye(i, dtype=torch.float64), step)
     return Q
 

@@ -114,8 +114,9 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Algorithm 2",
         "One eigendecomposition per column, w = mean direction of the eigenvectors, equalizes a matrix.",
         check=partial(checks.equalization, checks.printed_eqz),
-        control=partial(checks.equalization, partial(checks.printed_eqz, normalize=False)),
-        note="Correct; its comments are not: the first diagonal entry becomes the mean, the trailing block is kept.",
+        control=partial(checks.equalization, partial(checks.printed_eqz, leading=True)),
+        note="Correct; its comments are not: the first diagonal entry becomes the mean, not zero, and the trailing "
+        "block is kept, not the first, as the control has it.",
     ),
     Claim(
         "mianjy2018-rem5.2",
