@@ -81,8 +81,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "copies",
-        "Copies train as torch.optim does, alone and together, without masks and under theirs, and stand for their "
-        "best look without dropout, or the mean of the last; under masks those together are those alone.",
+        "Copies train as torch.optim does, alone and together, without masks and under theirs, frozen weights stay, "
+        "and they stand for their best look without dropout, or the mean of the last; under masks those together are "
+        "those alone.",
         (partial(tuning_checks.copies, 1.0), partial(tuning_checks.copies, 1.1)),
         ("rates.copies.train_copies",),
         "Beside loops with torch.optim.",
