@@ -74,7 +74,7 @@ def worded_reports(scale: float) -> list[Comparison]:
     found.append(same([(one.level, one.count) for one in both], [("bug", 2), ("note", 6)], "bugs first", scale))
     found.append(same((both[1].text, both[0].text, len(both[1].details)), ("dead units", "odd", 6), "kinds", scale))
     found.append(same((heat_map({"sites": items}), both[1].sites), (None, ["l.{0-5}.drop"]), "few sites", scale))
-    return found + _tables(scale) + _drawn(scale)
+    return found + _tables(scale) + _long_words(scale) + _drawn(scale)
 
 
 def _tables(scale: float) -> list[Comparison]:
@@ -119,6 +119,25 @@ def _tables(scale: float) -> list[Comparison]:
         told = [word in text for word in (f"dropout, {count} sites", "sites of largest penalty", "interaction")]
         found.append(same(told, [count > 12, count > 12, count > 1], f"in groups: {count} sites", scale))
         found.append(same(text.count(f"a.{count - 1} "), int(count <= 12), f"one by one: {count} sites", scale))
+    return found
+
+
+def _long_words(scale: float) -> list[Comparison]:
+    """A word stays whole and has a longer line than the width only where it is longer itself, and alone there.
+
+    The name of the finding fits 40 letters, but not behind the indent of its line.
+    """
+    found: list[Comparison] = []
+    words = ["s" * 50, "m" * 45, f"{'b' * 20}.", "c" * 18]
+    number = PlainEstimate(0.123456, 0.1, 0.15, f"by {words[1]} and more")
+    sites = [plain_site(f"net.{words[0]}.drop", number), plain_site("b", number)]
+    report = plain_report(sites, findings=[Finding("bug", f"{words[2]}{words[3]}", "some text", "mend it", "Y1")])
+    for width in (200, 110, 72, 40):
+        lines, label = report.text(width).splitlines(), f"long words, {width} letters"
+        more = [line for line in lines if len(line) > width and len(broken(line.strip(), 1)) > 1]
+        found.append(same(more, [], f"lines of several words: {label}", scale))
+        whole = [any(word in line for line in lines) for word in words]
+        found.append(same(whole, [True] * len(words), f"kept whole: {label}", scale))
     return found
 
 
