@@ -328,8 +328,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "far-corners",
-        "Small squares reach every pixel but those of the last of several rows or columns, escapes take the better "
-        "way, tall and flat maps have their own optimum.",
+        "Small squares of a search reach every pixel but those of the last of several rows or columns, escapes take "
+        "the better side of their direction, the optimum of tall and flat maps is that of their singular values, "
+        "columns are equalized in place, and products of a layer counted.",
         (partial(edge_checks.far_corners, 1.0), partial(edge_checks.far_corners, 0.9)),
         (
             "attacks.Square",

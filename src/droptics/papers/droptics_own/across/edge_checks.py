@@ -119,12 +119,12 @@ def far_corners(scale: float) -> list[Comparison]:
         value = (best.model.matrix() - tall).square().sum() + scale * 0.4 / 0.6 * energy
         found.append(compare(best.objective, "==", value, f"criterion of a {name} map", precision=1e-8))
         found.append(compare(best.objective, "==", scale * least, f"the least of a {name} map", precision=1e-8))
-    factor = normal(6, 5, 4)
-    before = factor @ factor.mT
-    equalize_columns_(factor)
-    norms = factor.square().sum(0)
-    found.append(compare(norms, "==", scale * before.trace() / 4, "columns in place"))
-    found.append(compare(factor @ factor.mT, "==", before, "the same product"))
+    for stored, factor in (("by rows", normal(6, 5, 4)), ("by columns", normal(6, 4, 5).mT)):
+        before = factor @ factor.mT
+        equalize_columns_(factor)
+        norms = factor.square().sum(0)
+        found.append(compare(norms, "==", scale * before.trace() / 4, f"columns in place, stored {stored}"))
+        found.append(compare(factor @ factor.mT, "==", before, f"the same product, stored {stored}"))
     found.append(compare(own_cost(nn.Linear(3, 4), torch.zeros(10, 4)), "==", scale * 120, "products of a layer"))
     found.append(compare(own_cost(nn.Conv1d(2, 4, 3), torch.zeros(5, 4, 7)), "==", scale * 24 * 35, "of a convolution"))
     return found
