@@ -134,19 +134,20 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.7-rank",
         f"{SOURCE}, Theorems 2.3 and 2.7, assumption on X",
-        "If X has full column rank and the network is wide enough, the closed form on the singular values of Y is the "
-        "least objective.",
+        "If X has full column rank and the network rank(A*) - rho* + 1 blocks or more, the closed form A* on the "
+        "singular values of Y has the least objective.",
         check=partial(optimum_checks.rank_of_inputs, ((3, 1, 3), (3, 2, 2), (2, 2, 2)), False),
         control=partial(optimum_checks.rank_of_inputs, ((4, 1, 3),), False),
         objects=("linalg.k_support_shrink",),
         note="The assumption is needed, and the paper's own data, 1000 examples of 100 inputs, violates it; there the "
-        "closed form is right all the same, since Y = MX lies in the row space of X.",
+        "closed form is right all the same where the blocks suffice (pal2020-thm2.6), since Y = MX lies in the row "
+        "space of X.",
     ),
     Claim(
         "pal2020-thm2.7-projection",
         f"{SOURCE}, Theorem 2.7, for every X",
-        "For inputs without full column rank, and width enough, the least objective is the closed form on the singular "
-        "values of Y X^+ X, plus the constant ||Y - Y X^+ X||^2.",
+        "For inputs without full column rank, and blocks enough (pal2020-thm2.6), the least objective is the closed "
+        "form on the singular values of Y X^+ X, plus the constant ||Y - Y X^+ X||^2.",
         check=partial(optimum_checks.rank_of_inputs, ((4, 2, 2), (3, 1, 3)), True),
         control=partial(optimum_checks.rank_of_inputs, ((4, 2, 2),), False),
         objects=("linalg.k_support_shrink",),
