@@ -26,7 +26,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(offset_checks.many_examples, 1.0),
         control=partial(offset_checks.many_examples, 1.2),
         objects=("predictions.predictive", "optima.optimum"),
-        note="By enumeration.",
+        note="By enumeration; that the criterion is the least one, by L-BFGS.",
     ),
     room_claim(
         "classes-in-full",
