@@ -64,7 +64,7 @@ print(W)  # D(W)""",
         """\
 from fractions import Fraction as F
 K = 64  # the least K > 18 that is a square and a power of two
-print(F(32, 9 * K))  # the square of the printed lower bound, in its lesser reading
+print(F(32, 9 * K))  # the printed lower bound squared, in its lesser reading
 print("less than", 1 / (F(K, 2) - F(8, 4)) ** 2)  # numerator below 1""",
     ),
     "lem22-proof": Erratum(
