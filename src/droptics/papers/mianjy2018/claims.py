@@ -27,7 +27,8 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-alg1",
         f"{SOURCE}, Algorithm 1",
         "Dropout SGD, one example and one mask of independent coins a step, with the printed step eta is stochastic "
-        "gradient descent with step eta theta / 2.",
+        "gradient descent with step eta theta/2 on f = E ||y - (1/theta) U diag(b) V^T x||^2, theta the chance that a "
+        "unit stays.",
         check=lambda: [
             *checks.algorithm_1(lambda theta: theta / 2),
             *checks.algorithm_1(lambda theta: theta / 2, True),
@@ -106,8 +107,8 @@ CLAIMS: tuple[Claim, ...] = (
         ],
         control=partial(checks.equalization, checks.equalizer_of_another),
         objects=("linalg.equalizer",),
-        note="Of this matrix: the equalizer of one whose first column is 1 % longer is none. The library's needs r - 1 "
-        "plane rotations.",
+        note="Of this matrix: the equalizer of one whose first column is 1 % longer need not be one. The library's "
+        "needs r - 1 plane rotations.",
     ),
     Claim(
         "mianjy2018-alg2",
@@ -122,7 +123,7 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-rem5.2",
         f"{SOURCE}, Remark 5.2",
         "Z_1 = 1, Z_k = 2^((1-k)/2) [[Z,Z],[-Z,Z]] with Z = Z_{k-1} is a universal equalizer: orthogonal, and U V Z_k "
-        "has columns of equal norm for all U with all right singular vectors V.",
+        "has columns of equal norm for every U = W Sigma V^T, a full SVD, that has as many columns as Z_k.",
         "slip",
         check=partial(factor_checks.universal_equalizer, factor_checks.printed_universal),
         control=partial(factor_checks.universal_equalizer, partial(factor_checks.printed_universal, once=True)),
@@ -131,8 +132,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-rem5.2-corrected",
         f"{SOURCE}, Remark 5.2, corrected",
-        "Z(1) = 1, Z(2m) = 2^(-1/2) [[Z,Z],[-Z,Z]] with Z = Z(m) is orthogonal and gives every diagonal matrix a "
-        "constant diagonal: U V Z has columns of equal norm for all U with all right singular vectors V.",
+        "Z(1) = 1, Z(2m) = 2^(-1/2) [[Z,Z],[-Z,Z]] with Z = Z(m) is orthogonal and Z^T D Z has a constant diagonal for "
+        "every diagonal D: U V Z has columns of equal norm for every U = W Sigma V^T, a full SVD, that has as many "
+        "columns as Z.",
         check=factor_checks.library_equalizer,
         control=partial(factor_checks.universal_equalizer, factor_checks.printed_universal),
         objects=("linalg.hadamard_equalizer",),
@@ -183,7 +185,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-sec3-corrected",
         f"{SOURCE}, Section 3, corrected",
-        "Every pair becomes weakly equalized (equal products) under some rotation; strongly it need not.",
+        "Every pair (U, V) has a rotation Q after which all ||U q_i|| ||V q_i|| are equal; there need be none after "
+        "which they are ||UV^T||_*/r, the stronger definition of the thesis.",
         check=partial(landscape_checks.weak_equalization, False),
         control=partial(landscape_checks.weak_equalization, True),
         objects=("equalization.joint_equalizer",),
@@ -194,8 +197,8 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-thm2.4",
         f"{SOURCE}, Theorem 2.4",
         "For M symmetric, M >= 0, every width r: the optimal UU^T is S_alpha(M), every eigenvalue above alpha lowered "
-        "by it, alpha = lam (sum of the top rho)/(r + lam rho), rho the largest j <= r with lambda_j > lam (sum of the "
-        "top j)/(r + lam j).",
+        "by it and the others 0, alpha = lam (sum of the top rho)/(r + lam rho), rho the largest j <= r with lambda_j "
+        "> lam (sum of the top j)/(r + lam j).",
         "false",
         check=partial(checks.tied_optimum, checks.printed_threshold, checks.PSD_CASES),
         control=partial(checks.tied_optimum, _shrink, checks.PSD_CASES),
@@ -205,8 +208,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm2.4-corrected",
         f"{SOURCE}, Theorem 2.4, corrected",
-        "The optimal UU^T keeps the top rho eigenvalues of (M+M^T)/2, each lowered by alpha, lam/(r + lam rho) times "
-        "their sum; rho is the largest j <= r with lambda_j > lam/(r + lam j) times the sum of the top j, else 0.",
+        "Every UU^T that minimizes ||M-UU^T||_F^2 + lam sum_i ||u_i||^4 keeps the top rho eigenpairs of (M+M^T)/2, "
+        "each value lowered by alpha, lam/(r + lam rho) times their sum; rho is the largest j <= r with lambda_j > "
+        "lam/(r + lam j) times the sum of the top j, else 0.",
         check=lambda: [*checks.tied_optimum(_shrink), *factor_checks.ties_at_the_cut(tied=True)],
         control=partial(checks.tied_optimum, checks.printed_threshold, checks.PSD_CASES),
         objects=("linalg.shrink", "optima.optimum"),
@@ -214,7 +218,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-rem2.5",
         f"{SOURCE}, Remark 2.5",
-        "||M-UU^T||^2 + (lam/r) ||U||_F^4 is never above ||M-UU^T||^2 + lam sum_i ||u_i||^4; their minima are equal.",
+        "||M-UU^T||_F^2 + (lam/r) ||U||_F^4 is never above ||M-UU^T||_F^2 + lam sum_i ||u_i||^4; their minima over U "
+        "of width r are equal.",
         check=lambda: [
             *checks.tied_optimum(_shrink),
             *factor_checks.ties_at_the_cut(tied=True),
@@ -231,7 +236,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm3.6",
         f"{SOURCE}, Theorem 3.6",
-        "For every width r the optimal UV^T is S_alpha(M), alpha = lam (sum of the top rho values)/(r + lam rho).",
+        "For every width r the optimal UV^T is S_alpha(M), every singular value above alpha lowered by it and the "
+        "others 0, alpha = lam (sum of the top rho)/(r + lam rho), rho the largest j <= r with s_j > lam (sum of the "
+        "top j)/(r + lam j).",
         "false",
         check=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:2]),
         control=partial(checks.untied_optimum, _shrink),
@@ -241,8 +248,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm3.6-corrected",
         f"{SOURCE}, Theorem 3.6, corrected",
-        "Every UV^T that minimizes ||M-UV^T||^2 + lam sum_i ||u_i||^2 ||v_i||^2 keeps the top rho triples of an SVD of "
-        "M, each value lowered by alpha, lam/(r + lam rho) times their sum; rho is the largest j <= r with s_j > "
+        "Every UV^T that minimizes ||M-UV^T||_F^2 + lam sum_i ||u_i||^2 ||v_i||^2 keeps the top rho triples of an SVD "
+        "of M, each value lowered by alpha, lam/(r + lam rho) times their sum; rho is the largest j <= r with s_j > "
         "lam/(r + lam j) times the sum of the top j, else 0.",
         check=lambda: [*checks.untied_optimum(_shrink), *factor_checks.ties_at_the_cut(tied=False)],
         control=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:1]),
@@ -251,7 +258,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-alg3",
         f"{SOURCE}, Algorithm 3",
-        "The polynomial-time solver returns a global optimum.",
+        "For every M and r the factors of S_alpha(M), alpha as in Theorem 3.6, that the printed steps return are a "
+        "global optimum of Problem 7.",
         "slip",
         check=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:1]),
         control=partial(checks.untied_optimum, _shrink, checks.UNTIED_CASES[:1]),
@@ -285,8 +293,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-sec1",
         f"{SOURCE}, Section 1",
-        "Global minima with dropout have the least l2 path norm among all factorizations of the same product; for "
-        "autoencoders with tied weights all local minima have.",
+        "Global minima with dropout have the least l2 path norm among all factorizations of the same product in the "
+        "same width; for autoencoders with tied weights all local minima have.",
         check=partial(factor_checks.minimal_path_norm, 2.0),
         control=partial(factor_checks.minimal_path_norm, 1.8),
         objects=("norms.path_norm",),
@@ -302,7 +310,7 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-lemA.3",
         f"{SOURCE}, Lemma A.3",
         "g(rho) = sum_{i<=rho} (lam h/(r+lam rho))^2 + sum_{i>rho} a_i^2 + (lam/r)(sum_{i<=rho} (a_i - lam h/(r+lam "
-        "rho)))^2 with h = a_1+...+a_rho never increases: g(rho) - g(rho+1) = "
+        "rho)))^2 with h = a_1+...+a_rho, lam >= 0 and r > 0 never increases: g(rho) - g(rho+1) = "
         "(lam h - (r+lam rho) a_{rho+1})^2 / ((r+lam rho)(r+lam rho+lam)).",
         check=partial(proof_checks.decreasing_value, 1),
         control=partial(proof_checks.decreasing_value, 2),
