@@ -74,8 +74,10 @@ print(gap(1, 0), "and", gap(0, 1), "after a quarter turn: zero in between")""",
         TRUNCATION,
     ),
     "thm3.4-proof": Erratum(
+        r"U, V \text{ ``are jointly equalized''} \Rightarrow "
         r"\|u_i\|^2 = \|v_i\|^2 = \tfrac1r \operatorname{Tr} \Sigma",
-        "At a global optimum, up to the rescaling that the sentence before allows: the products equal Tr Sigma / r.",
+        "At a global optimum, up to the rescaling that the text before allows: the products equal Tr Sigma / r, Sigma "
+        "the singular values of UV^T.",
         "The norms themselves need not, at an optimum either; only their products are used, so the theorem stands.",
         "mianjy2018-thm3.3",
         """\
@@ -113,10 +115,11 @@ print(-4)
 print((4 * d(F(1, 2)) - d(1)) / 3)  # d at 0, which is g''(0)""",
     ),
     "lemD.3-proof": Erratum(
+        r"f(U(t)) - f(U) = -2 \sigma_j^2 t^2 (w_j(t)^\top M w_j(t) - w_j^\top M w_j) < 0,\quad "
         r"g''(0) = -4 \sigma_j^2 (w_j(t)^\top M w_j(t) - w_j^\top M w_j) < 0",
-        "w' in place of w_j(t): the eigenvector that is turned to.",
-        "The printed difference is t^2 times that, zero at t = 0, here and for f(U(t)) - f(U) before. Case 2 writes "
-        "the loss for R(U) and Sigma for its square. The lemma stands.",
+        "w' in place of w_j(t), the eigenvector that is turned to, in both.",
+        "The printed difference is t^2 times that with w', zero at t = 0. Case 2 writes the loss for R(U) and "
+        "Sigma for its square. The lemma stands.",
         "mianjy2018-lemD.3",
         """\
 from fractions import Fraction as F

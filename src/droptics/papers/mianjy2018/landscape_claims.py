@@ -43,11 +43,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemD.1",
         f"{SOURCE}, Lemma D.1",
-        "UU^T <= M at every critical point, for M symmetric and positive semi-definite.",
+        "UU^T <= M at every critical point U of the tied problem, for M symmetric and positive semi-definite.",
         check=partial(landscape_checks.below_map, 1.0),
         control=partial(landscape_checks.below_map, -1.0),
-        note="M is so there, as for Theorem 2.4, and must be (M = diag(1,-1), U = 0); for every symmetric M UU^T <= "
-        "PMP with P the projector on range U.",
+        note="M is read so, as for Theorem 2.4, though the lemma does not say it, and must be (M = diag(1,-1), U = 0); "
+        "for every symmetric M UU^T <= PMP with P the projector on range U.",
     ),
     Claim(
         "mianjy2018-lemD.1-corrected",
@@ -60,7 +60,7 @@ CLAIMS: tuple[Claim, ...] = (
         "mianjy2018-lemD.2",
         f"{SOURCE}, Lemma D.2",
         "All local minima of the tied problem, lam > 0, are equalized, and all critical points that are not are strict "
-        "saddles: turning two of their columns has second derivative -4 lam (n_1-n_2)^2, n_i = ||u_i||^2.",
+        "saddles: turning two columns of different norm has second derivative -4 lam (n_1-n_2)^2, n_i = ||u_i||^2.",
         check=lambda: [
             *landscape_checks.rotation_curvature(lambda lam: lam),
             *landscape_checks.unequal_points(0.6),
@@ -81,8 +81,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm4.3",
         f"{SOURCE}, Theorem 4.3",
-        "Tied weights: for lam < r s_r / (s_1+...+s_r - r s_r), s_1 >= s_2 >= ... the eigenvalues of M, all local "
-        "minima are global and all saddles are strict.",
+        "Tied weights: for lam < r s_r / (s_1+...+s_r - r s_r), s_1 >= s_2 >= ... the eigenvalues of a symmetric M, "
+        "all local minima are global and all saddles are strict.",
         check=lambda: [*landscape_checks.strict_saddles(False), *landscape_checks.unequal_points(0.5)],
         control=partial(landscape_checks.strict_saddles, False, every=True),
         objects=("linalg.shrink",),

@@ -14,7 +14,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm3.4-proof",
         f"{SOURCE}, proof of Theorem 3.4",
-        "At a global optimum ||u_i||^2 = ||v_i||^2 = ||UV^T||_*/r.",
+        "If U and V are jointly equalized, as at a global optimum of the untied problem, ||u_i||^2 = ||v_i||^2 = "
+        "||UV^T||_*/r.",
         "slip",
         check=partial(proof_checks.column_norms, 1.05),
         control=partial(proof_checks.column_norms, 1.0),
@@ -34,7 +35,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemD.2-proof",
         f"{SOURCE}, proof of Lemma D.2",
-        "Rotating two columns has second derivative -4 (n_1-n_2)^2, with a step of size -c sgn(u_1.u_2).",
+        "At a critical point of the tied problem turning two columns of different norm by a step of delta = -c "
+        "sgn(u_1^T u_2) lowers f, with second derivative g''(0) = -4 (n_1-n_2)^2, n_i = ||u_i||^2.",
         "slip",
         check=partial(landscape_checks.rotation_curvature, lambda lam: 1.0),
         control=partial(landscape_checks.rotation_curvature, lambda lam: lam),
@@ -43,8 +45,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemD.3-proof",
         f"{SOURCE}, proof of Lemma D.3, case 3",
-        "Turning eigenvector w_j of an equalized critical point to w_j(t) = sqrt(1-t^2) w_j + t w' changes f by -2 "
-        "sigma_j^2 t^2 (w_j(t)^T M w_j(t) - w_j^T M w_j), and g''(0) = -4 sigma_j^2 (w_j(t)^T M w_j(t) - w_j^T M w_j).",
+        "Turning eigenvector w_j of an equalized critical point to w_j(t) = sqrt(1-t^2) w_j + t w', w' a leading one "
+        "that is missing, changes f by -2 sigma_j^2 t^2 (w_j(t)^T M w_j(t) - w_j^T M w_j), and g''(0) = -4 sigma_j^2 "
+        "(w_j(t)^T M w_j(t) - w_j^T M w_j).",
         "slip",
         check=partial(proof_checks.swap_curvature, False),
         control=partial(proof_checks.swap_curvature, True),
@@ -54,7 +57,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-eq17",
         f"{SOURCE}, eq. (17)",
-        "At an equalized critical point sigma^2 = (I - lam/(r + lam r')) lambda.",
+        "At an equalized critical point of the tied problem, of rank r', sigma^2 = (I - lam/(r + lam r')) lambda, "
+        "sigma^2 the eigenvalues of UU^T that are not zero and lambda those of M on the same eigenvectors.",
         "slip",
         check=partial(proof_checks.inverse_of_ones, False),
         control=partial(proof_checks.inverse_of_ones, True),
@@ -79,11 +83,12 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(proof_checks.adaptive_rate, True),
         control=partial(proof_checks.adaptive_rate, False),
         objects=("linalg.shrink",),
+        note="Printed is what stands before the colon, as a remark on other work; the rest says what is true of it.",
     ),
     Claim(
         "mianjy2018-rem5.1",
         f"{SOURCE}, Remark 5.1",
-        "Algorithm 3 costs O(d^2 r + d r^2 + r^4) where an SVD of rank r costs O(d^2 r).",
+        "Algorithm 3 costs O(d^2 r + d r^2 + r^4), d = max(d_1, d_2), where an SVD of rank r costs O(d^2 r).",
         check=partial(proof_checks.eigendecomposition_cost, 4),
         control=partial(proof_checks.eigendecomposition_cost, 3),
         note="Counted are products, d r^2 for the Gram matrix and for each factor times Q, and the cubes of the sizes "
@@ -92,7 +97,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-sec6",
         f"{SOURCE}, Section 6",
-        "The variance of the importance scores ||u_i|| ||v_i|| decreases monotonically during training.",
+        "The variance of the importance scores ||u_i|| ||v_i|| over the units decreases monotonically during training.",
         "remark",
         check=partial(proof_checks.never_rises, (2.0, 1.0), (0.1, 0.1)),
         control=partial(proof_checks.never_rises, (1.0, 1.0), (1.2, 0.6)),
@@ -101,13 +106,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-sec6-corrected",
         f"{SOURCE}, Section 6, corrected",
-        "From weights in general position the variance of the importance scores may rise at first and goes to zero at "
-        "the end, for lam > 0.",
+        "Along gradient descent on the explicit objective, lam > 0, from weights in general position the variance of "
+        "the importance scores ||u_i|| ||v_i|| over the units may rise at first and goes to zero at the end.",
         check=partial(proof_checks.rises_and_vanishes, proof_checks.products),
         control=partial(proof_checks.rises_and_vanishes, lambda u, v: u),
         objects=("training.train", "training.Penalized"),
-        note="Along gradient descent on the explicit objective; single steps of Algorithm 1 leave a floor of noise. Of "
-        "the scores, not of the norms ||u_i|| alone, and not without dropout: there both stay unequal.",
+        note="Single steps of Algorithm 1 leave a floor of noise. Of the scores, not of the norms ||u_i|| alone, and "
+        "not without dropout: there both stay unequal.",
     ),
     Claim(
         "mianjy2018-misprints",

@@ -67,8 +67,6 @@ NOTES = {
     "thm2": "With dropout: at lam = 0, the left panel of Figure 2-1, optima need not be.",
     "rem4": "Counted are products, d r^2 for the Gram matrix and for each factor times Q, and the cubes of the sizes "
     "of eigendecompositions and of bases, which sum to at most r^4.",
-    "lem3": "M is symmetric and positive semi-definite there, as for Theorem 3, and must be (M = diag(1,-1), U = 0); "
-    "for every symmetric M UU^T <= PMP with P the projector on range U.",
 }
 STATEMENTS = {
     "rem4": "Where an SVD of rank r costs O(d^2 r), d = max{d2, d0}, Algorithm 3 costs O(d^2 r + d r^2 + r^4): the "
