@@ -34,7 +34,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-eq3",
         f"{SOURCE}, eq. (3)",
-        "A DropBlock mask with blocks of size r is diag(w) kron I_{d/r}.",
+        "A DropBlock mask with blocks of size r is diag(w) kron I_{d/r}, w the coins of the blocks.",
         "slip",
         check=partial(checks.order_of_blocks, True),
         control=partial(checks.order_of_blocks, False),
@@ -44,7 +44,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-eq3-corrected",
         f"{SOURCE}, eq. (3), corrected",
-        "A DropBlock mask with blocks of size r is diag(w) kron I_r with w in {0,1}^(d/r); r divides d.",
+        "A DropBlock mask with blocks of size r is diag(w) kron I_r with w in {0,1}^(d/r) i.i.d. Ber(theta); r divides "
+        "d.",
         check=lambda: [
             *checks.kronecker_masks(lambda width, block: block),
             *checks.penalty_identity(_KEPT, (1, 2, 3, 6)),
@@ -66,7 +67,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-lem2.1",
         f"{SOURCE}, Lemma 2.1",
-        "The DropBlock penalty is gamma sum over blocks of ||U_I V_I^T X||_F^2.",
+        "E_w ||Y - (1/theta) U diag(z) V^T X||_F^2 = ||Y - U V^T X||_F^2 + (1-theta)/theta sum_I ||U_I V_I^T X||_F^2, "
+        "z the DropBlock mask with blocks I of size r.",
         check=lambda: [
             *checks.penalty_identity(_KEPT, (1, 2, 3, 6)),
             *checks.penalty_identity(checks.blockwise, (1, 2, 3, 6)),
@@ -77,7 +79,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-lem2.2",
         f"{SOURCE}, Lemma 2.2",
-        "At a fixed rate the penalty of a map can be made arbitrarily small: doubling the blocks halves it.",
+        "At a fixed theta the infimum of Omega_DropBlock over all widths d and all factorizations A = U V^T X is zero: "
+        "[U U]/sqrt 2 and [V V]/sqrt 2 have the same product and half of it.",
         "holds only if",
         check=partial(checks.doubling, 0.5),
         control=partial(checks.doubling, 1.0),
@@ -88,9 +91,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-eq7",
         f"{SOURCE}, eq. (7)-(8)",
-        "The width-adaptive rate theta(d) = theta r/(theta r + (1-theta) d), theta that of one block, makes "
-        "gamma(theta(d)) = (d/r) beta, beta = (1-theta)/theta; with it the expected objective is f(U, V, d) = "
-        "||Y - U V^T X||_F^2 + (d/r) beta sum over blocks of ||U_I V_I^T X||_F^2.",
+        "The width-adaptive theta(d) = thetabar r/(thetabar r + (1-thetabar) d), thetabar that of one block, makes "
+        "(1-theta(d))/theta(d) = (d/r) beta, beta = (1-thetabar)/thetabar; with it the expected objective is f(U, V, "
+        "d) = ||Y - U V^T X||_F^2 + (d/r) beta sum over blocks of ||U_I V_I^T X||_F^2.",
         check=partial(checks.width_adaptive, lambda width, block: width / block),
         control=partial(checks.width_adaptive, lambda width, block: float(width)),
         objects=("masks.drop_for_width", "penalties.criterion", "masks.Block"),
@@ -98,7 +101,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-sec2.2",
         f"{SOURCE}, Section 2.2",
-        "The DropBlock penalty is positive for non-zero weights.",
+        "For theta < 1 the DropBlock penalty is positive for all non-zero weights (U, V).",
         "slip",
         check=partial(checks.positive, 0.0),
         control=partial(checks.positive, 0.01),
@@ -116,8 +119,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.3",
         f"{SOURCE}, Theorem 2.3",
-        "If X has full column rank, the convex envelope is beta ||A||_(r)^2, which is (11) with the index rho of 1, "
-        "..., r that maximizes it.",
+        "If X has full column rank, the convex envelope of Lambda of (9) is (11), beta (a_1^2 + ... + a_{rho-1}^2 + "
+        "T_rho^2/(r-rho+1)) with the index rho of 1, ..., r that maximizes it; a_1 >= a_2 >= ... are the singular "
+        "values of A, T_rho is their sum from rho on, and beta = (1-thetabar)/thetabar.",
         "false",
         check=partial(norm_checks.support_norm, norm_checks.printed_norm),
         control=partial(norm_checks.support_norm, lambda a, k: k_support(a, k) ** 2),
@@ -127,8 +131,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.3-corrected",
         f"{SOURCE}, Theorem 2.3, corrected",
-        "The squared r-support norm, beta times which is the convex envelope, is (11) with the LARGEST rho of 1, ..., "
-        "r for which rho = 1 or a_{rho-1} >= T_rho/(r-rho+1), T_rho the sum from rho on.",
+        "If X has full column rank, the envelope of Lambda, beta times the squared r-support norm of the singular "
+        "values a_1 >= a_2 >= ... of A, is (11), beta (a_1^2 + ... + a_{rho-1}^2 + T_rho^2/(r-rho+1)), T_rho = a_rho + "
+        "a_{rho+1} + ..., with the LARGEST rho of 1, ..., r for which rho = 1 or a_{rho-1} >= T_rho/(r-rho+1).",
         check=lambda: [
             *norm_checks.support_norm(norm_checks.largest_index_norm),
             *norm_checks.support_norm(lambda a, k: k_support(a, k) ** 2),
@@ -139,8 +144,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.3-conjugate",
         f"{SOURCE}, proof of Theorem 2.3",
-        "The conjugate of the squared r-support norm, and of the penalty with the width free, is a quarter of the sum "
-        "of the r largest squares.",
+        "For X of full column rank the convex conjugate at Q of Lambda/beta, the infimum over d, U and V of (d/r) "
+        "sum_i ||U_i V_i^T X||_F^2, is (sigma_1(Q)^2 + ... + sigma_r(Q)^2)/4, and so is that of the squared r-support "
+        "norm of singular values.",
         check=partial(norm_checks.conjugate, 0.25),
         control=partial(norm_checks.conjugate, 0.26),
         objects=("norms.k_support",),
@@ -148,7 +154,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.7",
         f"{SOURCE}, Theorem 2.7",
-        "The optimal singular values are the best printed candidate with rho in {1, ..., r-1}.",
+        "For X of full column rank the singular values of the minimizer of F are the best of the printed candidates "
+        "a_{rho,lambda}, judged by F, with rho in {1, ..., r-1} and lambda in {1, ..., d}.",
         "slip",
         check=partial(norm_checks.shrinkage, lambda m, r, beta: norm_checks.printed_values(m, r, beta, max(1, r - 1))),
         control=partial(norm_checks.shrinkage, lambda m, r, beta: norm_checks.printed_values(m, r, beta, r)),
@@ -169,13 +176,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-eq16",
         f"{SOURCE}, eq. (15)-(16)",
-        "Cbar_ij = c_ij/(mu_i mu_j): (1-theta)/theta on the diagonal for dropout, (1-theta)/theta in the diagonal "
-        "blocks for DropBlock, zero elsewhere.",
+        "Cbar_ij = c_ij/(mu_i mu_j), mu and c mean and covariance of the mask: (1-theta)/theta on the diagonal for "
+        "dropout, (1-theta)/theta in the diagonal blocks for DropBlock, zero elsewhere.",
         check=partial(checks.overlapping_blocks, 1.0),
         control=partial(checks.overlapping_blocks, 1.3),
         objects=("masks.Discrete", "masks.Block"),
-        note="Not printed, and checked: where blocks that are dropped independently overlap it is the product of "
-        "1/theta_s over the blocks that hold both units, minus 1.",
+        note="Not printed, and checked: where blocks s, kept independently with theta_s, overlap and a unit stays with "
+        "all of its own, it is the product of 1/theta_s over the blocks that hold both units, minus 1.",
     ),
     Claim(
         "pal2020-cor3.2",
@@ -200,8 +207,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-prop3.3",
         f"{SOURCE}, Proposition 3.3, (18), (49), (50)",
-        "At a fixed rate, enough capacity and width d >= min(a, N) the least dropout objective is "
-        "min_A ||Y-A||^2 + (1-theta)/theta ||A||_*^2.",
+        "At a fixed rate, where g(X) can be any d x N matrix and d >= min(a, N), the least dropout objective of the "
+        "last layer is min_A ||Y-A||_F^2 + (1-theta)/theta ||A||_*^2.",
         "false",
         check=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop)),
         control=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop) / width),
@@ -211,16 +218,17 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-prop3.3-corrected",
         f"{SOURCE}, Proposition 3.3, corrected",
-        "At a fixed rate, enough capacity and width d >= rank Y the least objective is min_A ||Y-A||^2 + "
-        "(1-theta)/(theta d) ||A||_*^2.",
+        "At a fixed rate, where g(X) can be any d x N matrix and d >= rank Y, the least dropout objective of the last "
+        "layer is min_A ||Y-A||_F^2 + (1-theta)/(theta d) ||A||_*^2.",
         check=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop) / width),
         control=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop)),
         objects=("linalg.shrink",),
     ),
     Claim(
         "pal2020-thm4.1",
-        f"{SOURCE}, Theorem 4.1, (20), (55)",
-        "DropConnect on the weights V of U V^T g(X) has dropout's penalty, gamma sum_i ||u_i||^2 ||g(X)^T v_i||^2.",
+        f"{SOURCE}, Theorem 4.1, (55)",
+        "DropConnect on the weights V of U V^T g(X) has dropout's penalty, (1-theta)/theta sum_i ||u_i||^2 ||g(X)^T "
+        "v_i||^2.",
         "false",
         check=partial(connection_checks.drop_connect, connection_checks.as_dropout),
         control=partial(connection_checks.drop_connect, connection_checks.of_connections),
@@ -230,8 +238,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm4.1-corrected",
         f"{SOURCE}, Theorem 4.1, corrected",
-        "DropConnect on the weights V of U V^T M, M = g(X) with rows M_i, has the penalty gamma sum_k ||u_k||^2 "
-        "sum_i v_ik^2 ||M_i||^2.",
+        "DropConnect on the weights V of U V^T M, M = g(X) with rows M_i, has the penalty (1-theta)/theta sum_k "
+        "||u_k||^2 sum_i v_ik^2 ||M_i||^2.",
         check=lambda: [
             *connection_checks.drop_connect(connection_checks.of_connections),
             *connection_checks.drop_connect(connection_checks.by_connections),
@@ -241,7 +249,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "pal2020-cor4.2",
-        f"{SOURCE}, Corollary 4.2",
+        f"{SOURCE}, Corollary 4.2, (20)",
         "For every linear network U V^T X DropConnect on V has the deterministic objective of dropout, "
         "||Y - U V^T X||_F^2 + (1-theta)/theta sum_i ||u_i||^2 ||X^T v_i||^2.",
         "false",
@@ -257,7 +265,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-cor4.2-corrected",
         f"{SOURCE}, Corollary 4.2, corrected",
-        "For inputs X with orthogonal rows DropConnect on V has the deterministic objective of dropout.",
+        "For inputs X with orthogonal rows DropConnect on V of U V^T X has the deterministic objective of dropout.",
         check=lambda: [
             *connection_checks.uncorrelated_inputs(0.0),
             *connection_checks.drop_connect(connection_checks.of_connections),
@@ -268,8 +276,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-sec5.3",
         f"{SOURCE}, Section 5.3",
-        "Where 2k-1 blocks lie over a unit, keeping each with probability 1-(1-theta)^(1/(2k-1)) keeps the unit with "
-        "probability theta.",
+        "Where 2k-1 blocks lie over a unit, which falls with any of them, keeping each with probability "
+        "1-(1-theta)^(1/(2k-1)) keeps the unit with probability theta.",
         "false",
         check=partial(checks.sliding, checks.printed_matching),
         control=partial(checks.sliding, lambda drop, block: (1 - drop) ** (1 / block)),
@@ -279,8 +287,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-sec5.3-corrected",
         f"{SOURCE}, Section 5.3, corrected",
-        "Blocks of size r that start anywhere, cut at the edges, each kept with theta' = theta^(1/r), keep every unit "
-        "with theta; Cbar tapers as theta^-(1-|i-j|/r)_+ - 1.",
+        "Blocks of size r that start anywhere, cut at the edges, each kept independently with theta' = theta^(1/r), "
+        "keep every unit with theta; Cbar_ij = theta^(-(1-|i-j|/r)_+) - 1 tapers with the distance.",
         check=lambda: [
             *checks.sliding(lambda drop, block: (1 - drop) ** (1 / block)),
             *checks.sliding_moments(lambda distance, block: (1 - distance / block).clamp_min(0)),

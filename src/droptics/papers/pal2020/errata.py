@@ -45,8 +45,12 @@ print(max(value(p) for p in (1, 2)))
 print(max(value(p) for p in (1, 2) if p == 1 or a[p - 2] >= rest(p)))""",
     ),
     "thm2.7": Erratum(
-        r"\rho \in \{1, 2, \ldots, r-1\},\ \lambda \in \{1, \ldots, d\} \text{ ``minimize'' } F(A_{\rho, \lambda}),\ "
-        r"c = r + \beta\lambda + (\beta+1)(1-\rho)",
+        r"a_{\rho,\lambda} = (\tfrac{m_1}{\beta+1}, \ldots, \tfrac{m_\lambda}{\beta+1}, 0, \ldots, 0)\ "
+        r"(\lambda \le \rho - 1),\quad a_{\rho,\lambda} = (\tfrac{m_1}{\beta+1}, \ldots, \tfrac{m_{\rho-1}}{\beta+1}, "
+        r"m_\rho - \tfrac\beta c S, \ldots, m_\lambda - \tfrac\beta c S, 0, \ldots, 0)\ (\lambda \ge \rho),\quad "
+        r"\beta = \tfrac{1-\bar\theta}{\bar\theta},\ S = \sum_{i=\rho}^\lambda m_i,\ "
+        r"c = r + \beta\lambda + (\beta+1)(1-\rho),\quad \rho \in \{1, 2, \ldots, r-1\},\ "
+        r"\lambda \in \{1, 2, \ldots, d\} \text{ ``minimize'' } F(A_{\rho, \lambda})",
         "rho up to r, the range of Theorem 2.3, and F with the right norm: then the best candidate is the optimum.",
         "The range ends one too early, in the theorem and its restatement: for r = 1, which is dropout, it is empty, "
         "and for r = 2 it misses the optimum.",
@@ -119,7 +123,7 @@ print(sum(F(1, 4) * (2 * (z + w) - 2) ** 2 for z in coin for w in coin))""",
         "theta' is the probability that a block is retained, a unit is dropped when any block over it is, and the "
         "rates of single units shall agree.",
         "The probability of a unit to be dropped is written as that of all its blocks being dropped: kept and dropped "
-        "are interchanged, against the sentence before, which finds more dropping and not less. A unit under c blocks "
+        "are interchanged, against the text before it, which finds more dropping and not less. A unit under c blocks "
         "is kept with theta'^c, so theta' = theta^(1/c).",
         "pal2020-sec5.3-corrected",
         """\
