@@ -35,7 +35,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-sec2.3",
         f"{SOURCE}, Section 2.3",
-        "The least penalty Lambda(A), with the width free, is not necessarily convex.",
+        "Lambda(A) of (9), the least penalty of A with the width free and theta = theta(d), is not necessarily convex.",
         "slip",
         check=partial(optimum_checks.convexity_fails, True),
         control=partial(optimum_checks.convexity_fails, False),
@@ -45,8 +45,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-eq9",
         f"{SOURCE}, eq. (9)-(10)",
-        "Lambda(A), the least penalty of A over all widths, is its own convex envelope: with enough blocks the least "
-        "penalty at a width is (gamma/k) ||A||_(r)^2.",
+        "Lambda(A), the least penalty of A = U V^T X over all widths at theta = theta(d), is its own convex envelope, "
+        "(1-thetabar)/thetabar ||A||_(r)^2 with the spectral r-support norm: with enough blocks k the least penalty at "
+        "one width is (1-theta)/(theta k) ||A||_(r)^2.",
         check=partial(optimum_checks.free_width, 1.0),
         control=partial(optimum_checks.free_width, 1.1),
         objects=("envelopes.induced", "envelopes.envelope"),
@@ -55,8 +56,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-def2.4",
         f"{SOURCE}, Definition 2.4",
-        "Balanced: all ||U_i V_i^T X||_F are equal, U_i and V_i the blocks of r columns; at an optimum that attains "
-        "the envelope, as one over (U, V, d) does, they are ||A*||_(r)/k.",
+        "Balanced: all ||U_i V_i^T X||_F are equal, U_i and V_i the k blocks of r columns; at an optimum that attains "
+        "the envelope, as one over (U, V, d) does, they are ||A*||_(r)/k, the spectral r-support norm of A* = U V^T X.",
         check=partial(optimum_checks.balanced, 1.0),
         control=partial(optimum_checks.balanced, 1.01),
         objects=("optima.optimum", "norms.k_support"),
@@ -64,7 +65,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.5",
         f"{SOURCE}, Theorem 2.5",
-        "Every minimizer over (U, V, d) is balanced.",
+        "For thetabar < 1 every minimizer (U, V, d) of f of (8), over weights and widths, is balanced.",
         check=lambda: [
             *optimum_checks.blocks_repeated(1.0),
             *optimum_checks.balanced_minimizers(),
@@ -116,8 +117,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.7-corrected",
         f"{SOURCE}, Theorem 2.7, corrected",
-        "The minimizer of F has singular values x_i = m_i t_i/(t_i + beta), t = clip(alpha m - beta, 0, 1) with sum r, "
-        "or t = 1 where at most r values are not zero; it is the best printed candidate for rho in {1, ..., r}.",
+        "The minimizer of F has the singular values x_i = m_i t_i/(t_i + beta), m those of Y and t = clip(alpha m - "
+        "beta, 0, 1) with the alpha at which it sums to r, or t = 1 where at most r of m are not zero; it is the best "
+        "printed candidate for rho in {1, ..., r}.",
         check=lambda: [
             *norm_checks.shrinkage(k_support_shrink_values),
             *norm_checks.shrinkage(partial(k_support_shrink_values, batch=True)),
@@ -147,7 +149,7 @@ CLAIMS: tuple[Claim, ...] = (
         "pal2020-thm2.7-projection",
         f"{SOURCE}, Theorem 2.7, for every X",
         "For inputs without full column rank, and blocks enough (pal2020-thm2.6), the least objective is the closed "
-        "form on the singular values of Y X^+ X, plus the constant ||Y - Y X^+ X||^2.",
+        "form of the corrected Theorem 2.7 for Y X^+ X in place of Y, plus the constant ||Y - Y X^+ X||_F^2.",
         check=partial(optimum_checks.rank_of_inputs, ((4, 2, 2), (3, 1, 3)), True),
         control=partial(optimum_checks.rank_of_inputs, ((4, 2, 2),), False),
         objects=("linalg.k_support_shrink",),
@@ -156,7 +158,8 @@ CLAIMS: tuple[Claim, ...] = (
         "pal2020-thm2.3-properties",
         f"{SOURCE}, after Theorem 2.3",
         "From r = 1, where it is the l1 norm, the r-support norm falls to the l2 norm as r grows, and it is at least "
-        "max(||a||_2, ||a||_1/sqrt r): sparse vectors of norm one lie in both balls.",
+        "max(||a||_2, ||a||_1/sqrt r); vectors with at most r values that are not zero and l2 norm one have r-support "
+        "norm one and an l1 norm of at most sqrt r.",
         check=partial(norm_checks.norm_facts, math.sqrt(2)),
         control=partial(norm_checks.norm_facts, 1.0),
         objects=("norms.k_support",),
@@ -166,7 +169,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.3-cost",
         f"{SOURCE}, after Theorem 2.3",
-        "Given the singular values, rho* is found in time d log d.",
+        "Given the d singular values of A, rho* is found in time O(d log d).",
         check=partial(norm_checks.rule_cost, lambda size: 1.5 * size * math.log2(size)),
         control=partial(norm_checks.rule_cost, lambda size: 0.9 * size * math.log2(size)),
         objects=("norms.k_support",),
