@@ -197,6 +197,11 @@ def test_names_are_read_among_their_neighbors():
     assert broken("abc.de", 2) == ["abc.", "de"]
 
 
+@pytest.mark.parametrize(("lower", "upper"), [(1.5, 2.25), (1.75, 2.5)])
+def test_what_stands_behind_plus_and_minus_covers_both_ends(lower, upper):
+    assert number_text({"value": 2.0, "lower": lower, "upper": upper}) == "2 ± 0.5"
+
+
 def test_numbers_that_are_not_finite_are_named():
     assert number_text({"value": None, "lower": None, "upper": None}) == "not finite"
     assert number_text({"value": 2.0, "lower": 2.0, "upper": 2.0}) == "2"

@@ -20,13 +20,13 @@ def value_text(value: float | None, digits: int = 4) -> str:
 
 
 def number_text(number: Content | None) -> str:
-    """The value, with half the width of its interval where it has one."""
+    """The value, and how far from it the interval reaches where it has one: to both sides what the longer one does."""
     if number is None:
         return "-"
     if None in (number["value"], number["lower"], number["upper"]):
         return value_text(number["value"])
-    half = (number["upper"] - number["lower"]) / 2
-    return value_text(number["value"]) if half == 0 else f"{value_text(number['value'])} ± {half:.2g}"
+    reach = max(number["upper"] - number["value"], number["value"] - number["lower"])
+    return value_text(number["value"]) if reach == 0 else f"{value_text(number['value'])} ± {reach:.2g}"
 
 
 def rate_text(rate: float) -> str:

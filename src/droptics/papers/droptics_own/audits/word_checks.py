@@ -25,7 +25,8 @@ def worded_reports(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     number = {"value": 1.23456, "lower": 1.2, "upper": 1.3, "method": "x"}
     for told, wanted in (
-        (number_text(number), "1.235 \u00b1 0.05"),
+        (number_text(number), "1.235 \u00b1 0.065"),
+        (number_text({**number, "lower": 1.1}), "1.235 \u00b1 0.13"),
         (number_text({**number, "lower": 1.23456, "upper": 1.23456}), "1.235"),
         (number_text({**number, "lower": None}), "1.235"),
         (number_text(None), "-"),
