@@ -134,7 +134,7 @@ def test_many_sites_are_rows_of_groups_with_their_sums():
     text = fifty().text(160)
     (line,) = [line for line in text.splitlines() if line.startswith("encoder.layer.{0-11}.output.dropout")]
     total = sum((layer - 3) * 0.04 for layer in range(LAYERS))
-    assert f"{total:.4g} ± {0.0015 * LAYERS**0.5:.2g}" in line
+    assert f"{total:.4g} ± {0.002 * LAYERS**0.5:.2g}" in line  # the longer side
     assert "12 sites" in line
     assert f"{total / 1.3:.1%}" in line
     assert REASON in " ".join(text.split())
@@ -282,9 +282,12 @@ def test_sites_of_a_group_have_its_place_and_its_kind():
 
 
 def test_the_band_of_a_curve_is_as_wide_as_the_intervals_of_its_penalties():
-    """Losses of 1.2, 1.6 and 2, of which 0.1, 0.25 and 0.5 are not known, above a loss of 1 without dropout."""
+    """Losses of 1.2, 1.6 and 2, of which 0.1, 0.25 and 0.5 are not known, above a loss of 1 without dropout.
+
+    Upwards three fifths of that.
+    """
     numbers = [
-        PlainEstimate(loss - 1, loss - 1 - half, loss - 1 + half, "x")
+        PlainEstimate(loss - 1, loss - 1 - half, loss - 1 + 0.6 * half, "x")
         for loss, half in ((1.2, 0.1), (1.6, 0.25), (2.0, 0.5))
     ]
     curve = [CurvePoint(rate, number, 1 + number.value) for rate, number in zip((0.1, 0.3, 0.7), numbers, strict=True)]
@@ -297,7 +300,7 @@ def test_the_band_of_a_curve_is_as_wide_as_the_intervals_of_its_penalties():
     unit = level[0] - line[2]  # from a loss of 1 to a loss of 2
     halves = [unit * half for half in (0.1, 0.25, 0.5)]
     wanted = [height + half for height, half in zip(line, halves, strict=True)]
-    wanted += [height - half for height, half in reversed(list(zip(line, halves, strict=True)))]
+    wanted += [height - 0.6 * half for height, half in reversed(list(zip(line, halves, strict=True)))]
     assert band == pytest.approx(wanted, abs=0.21)  # coordinates have one decimal, and stand in two of three terms
 
 

@@ -20,7 +20,7 @@ def value_text(value: float | None, digits: int = 4) -> str:
 
 
 def number_text(number: Content | None) -> str:
-    """The value, and how far from it the interval reaches where it has one: to both sides what the longer one does."""
+    """The value, and how far from it the interval reaches where it has one."""
     if number is None:
         return "-"
     if None in (number["value"], number["lower"], number["upper"]):
@@ -73,9 +73,10 @@ class Group:
         numbers = [item["penalty"] for item in self.items]
         if any(number is None or None in (number["value"], number["lower"], number["upper"]) for number in numbers):
             return None
-        half = math.hypot(*((number["upper"] - number["lower"]) / 2 for number in numbers))
+        below = math.hypot(*(number["value"] - number["lower"] for number in numbers))
+        above = math.hypot(*(number["upper"] - number["value"] for number in numbers))
         value = math.fsum(number["value"] for number in numbers)
-        return {"value": value, "lower": value - half, "upper": value + half, "method": "sum"}
+        return {"value": value, "lower": value - below, "upper": value + above, "method": "sum"}
 
     @property
     def share(self) -> float | None:

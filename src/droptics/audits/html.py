@@ -127,23 +127,24 @@ def pictures(item: Content, report: Content) -> list[tuple[str, Markup]]:
 def _curve(points: Sequence[Content], clean: float | None) -> tuple[str, str]:
     rates = [point["rate"] for point in points]
     losses = _floats(point["training_loss"] for point in points)
-    halves = [_half(point["penalty"]) for point in points]
-    low, high = ([a + sign * b for a, b in zip(losses, halves, strict=True)] for sign in (-1, 1))
+    ends = [_ends(point["penalty"]) for point in points]
+    low, high = ([loss + end for loss, end in zip(losses, part, strict=True)] for part in zip(*ends, strict=True))
     text = ", ".join(f"{loss:.4g} at {rate:g}" for rate, loss in zip(rates, losses, strict=True))
     picture = curves(
         rates,
         {"predicted training loss": losses},
         axes=("rate of this site", "training loss"),
         alt=f"Predicted training loss by rate: {text}",
-        band=(low, high) if any(halves) else None,
+        band=(low, high) if low != high else None,
         level=None if clean is None else ("without any dropout", clean),
     )
     return "Training loss at other rates of this site, these weights, without retraining.", picture
 
 
-def _half(number: Content) -> float:
-    low, high = _floats((number["lower"], number["upper"]))
-    return (high - low) / 2
+def _ends(number: Content) -> tuple[float, float]:
+    """Where an interval begins and ends, seen from its value."""
+    value, low, high = _floats((number["value"], number["lower"], number["upper"]))
+    return low - value, high - value
 
 
 def _floats(values: Any) -> list[float]:
