@@ -195,12 +195,14 @@ CLAIMS: tuple[Claim, ...] = (
         check=all_paths,
         control=partial(all_paths, 0.2),
         objects=("norms.path_norm",),
+        note="Printed is the definition; the product of matrices is how it is computed.",
     ),
     Claim(
         "thesis-sec1.1-scaling",
         f"{SOURCE}, Section 1.1.1, dropout without the factor 1/theta",
-        "For linear networks unscaled dropout at (W_1, W_2) is scaled dropout at (W_1, theta W_2), and so for more "
-        "layers, each but the first times theta.",
+        "For linear networks the objective of dropout that multiplies kept units by one, as here, at (W_1, W_2) is "
+        "that of dropout that multiplies them by 1/theta, as in (2.1), at (W_1, theta W_2), and so for more layers, "
+        "each but the first times theta.",
         check=partial(unscaled, lambda keep: keep),
         control=partial(unscaled, lambda keep: 0.95 * keep),
         objects=("penalties.criterion", "models.TwoLayerLinear", "models.DeepLinear"),
@@ -208,15 +210,15 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq1.3-comparison",
         f"{SOURCE}, after eq. (1.3)",
-        "The bound (1.2) is never worse than the bound (1.3), by ||W^T||_{2,1}^2 <= d ||W||_F^2 and ||v||_{2/3} <= "
-        "(k+1) ||v||_2.",
+        "The bound (1.2) is never worse than the bound (1.3), by ||W_i^T||_{2,1}^2 <= d ||W_i||_F^2 for every layer "
+        "and ||v||_{2/3} <= (k+1) ||v||_2 for the k + 1 numbers v_i = ||W_i||_F.",
         "holds only if",
         check=lambda: [*spectral_never_worse(True), *row_norms(1.0), *proof_checks.group_norm(1.0)],
         control=partial(spectral_never_worse, True, False),
         outside=partial(spectral_never_worse, False),
         objects=("bounds.surveyed",),
-        note="Only if d counts the output width, too; of what stands inside O(.) up to the factor (k+1)/k, which the "
-        "control leaves out.",
+        note="Only if d, printed as the largest of the k hidden widths, counts the output width, too; of what stands "
+        "inside O(.), up to the factor (k+1)/k, which the control leaves out. What v must hold is ||W_i||_F/||W_i||_2.",
     ),
     Claim(
         "thesis-eq1.3",
@@ -239,7 +241,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec1.1.3",
         f"{SOURCE}, Section 1.1.3",
-        "FGSM is one projected gradient step of infinite size for the l_inf ball.",
+        "FGSM, x + nu sgn(gradient of the loss), is one projected gradient step of infinite size from x for the l_inf "
+        "ball of radius nu around x.",
         check=lambda: [*one_infinite_step(1.0), *one_infinite_step(1e12)],
         control=partial(one_infinite_step, 0.9),
         objects=(
@@ -260,7 +263,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec1.3.1-gap",
         f"{SOURCE}, Section 1.3.1",
-        "For one hidden layer the gap condition of Theorem 10 is automatic.",
+        "Two-layer linear networks always satisfy the gap condition of Theorem 10, s_1 - s_2 >= s_2/nu for the "
+        "singular values of Mbar.",
         "slip",
         check=partial(gap, 1.01),
         control=partial(gap, 0.99),

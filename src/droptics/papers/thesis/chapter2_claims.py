@@ -63,16 +63,32 @@ NUMBERS = {
 # corrected statements that carry the number of another statement
 MEANT = {"thm5-proof": "thm4", "lem21-proof": "lem21", "lem4-proof": "lem4", "lem5-proof": "lem5"}
 NOTES = {
-    "def2": "Stronger than the earlier definition: every product must equal ||UV^T||_*/r, not only one another.",
+    "def2": "Stronger than the earlier definition: every product must equal ||UV^T||_*/r, not only one another; the "
+    "next sentence of the definition, 'equivalently', asks only for the latter, which is weaker.",
     "thm2": "With dropout: at lam = 0, the left panel of Figure 2-1, optima need not be.",
     "rem4": "Counted are products, d r^2 for the Gram matrix and for each factor times Q, and the cubes of the sizes "
     "of eigendecompositions and of bases, which sum to at most r^4.",
 }
 STATEMENTS = {
+    "lem2": "For E x x^T = I and y = Mx: L_theta(U,V) = L(U,V) + lam sum_i ||u_i||^2 ||v_i||^2 and L(U,V) = ||M - "
+    "UV^T||_F^2.",
+    "rem2": "L_theta(UD, VD^-1) = L_theta(U,V) for every diagonal D with positive entries; signs do not matter either.",
+    "thm6": "For every width r the optimal UV^T is S_alpha(M), every singular value s of M above alpha lowered by it, "
+    "alpha = lam (s_1+...+s_rho)/(r + lam rho), rho the largest j <= r with s_j > lam (s_1+...+s_j)/(r + lam j).",
+    "thm5-proof": "If U and V are jointly equalized, then ||u_i||^2 = ||v_i||^2 = Trace Sigma/r for every i, Sigma the "
+    "singular values of UV^T.",
     "rem4": "Where an SVD of rank r costs O(d^2 r), d = max{d2, d0}, Algorithm 3 costs O(d^2 r + d r^2 + r^4): the "
     "Gram matrix of Algorithm 2 costs O(d r^2) and the eigendecomposition in each of its iterates O(r^3).",
     "def2": "(U, V) is jointly equalized when every ||u_i|| ||v_i|| = ||UV^T||_*/r: exactly then, for lam > 0, R(U,V) "
     ">= (lam/r) (sum_i ||u_i|| ||v_i||)^2 >= (lam/r) ||UV^T||_*^2 are equalities.",
+}
+# formulas that the thesis prints otherwise: it has no formula for S_alpha, and the proof of Theorem 5 says of whom
+PRINTED = {
+    "thm3": r"\kappa_j := \tfrac1j \sum_{i=1}^j \lambda_i(M),\quad \rho := \max\{j \in [r] : \lambda_j(M) > "
+    r"\tfrac{\lambda j \kappa_j}{r + \lambda j}\},\quad "
+    r"U_* U_*^\top = S_{\frac{\lambda \rho \kappa_\rho}{r + \lambda \rho}}(M)",
+    "thm5-proof": r"\text{``if U and V are jointly equalized, then''}\quad "
+    r"\|u_i\|^2 = \|v_i\|^2 = \tfrac1r \operatorname{Trace} \Sigma",
 }
 # what words of errata and notes refer to in the earlier paper -> in the thesis
 PLACES = {
@@ -101,6 +117,7 @@ def _again(number: str, earlier: str) -> Claim:
     meant = MEANT.get(number, f"{number}-corrected")
     erratum = claim.erratum and replace(
         claim.erratum,
+        printed=PRINTED.get(number, claim.erratum.printed),
         reading=_placed(claim.erratum.reading),
         wrong=_placed(claim.erratum.wrong),
         corrected=f"thesis-{meant}",
@@ -114,7 +131,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-alg3",
         f"{SOURCE}, Algorithm 3",
-        "rho = max{j : s_j > lam sum_{i<=j} s_i / (1 + lam j)} and shrinkage with 1 + lam rho give an optimum.",
+        "With r = rank M, rho = max{j <= r : s_j > lam (s_1+...+s_j)/(1 + lam j)} and alpha = lam (s_1+...+s_rho)/(1 + "
+        "lam rho) the matrix S_alpha(M), all singular values s of M lowered by alpha and cut at zero, is the product "
+        "UV^T of a global optimum of (2.7).",
         "slip",
         check=partial(checks.untied_optimum, checks.thesis_threshold, checks.FULL_CASES),
         control=partial(checks.untied_optimum, shrink, checks.FULL_CASES),

@@ -38,7 +38,7 @@ print(s[0] - s[1] >= s[1] / nu)""",
         r"\lambda\rho}}(M)",
         "r for 1 in both denominators, as Theorem 6 and Algorithm 3 of the earlier paper have it; since r is the rank, "
         "nothing needs to be cut off.",
-        "As printed it solves the problem with lambda in place of lambda/r; M is d2 x d0.",
+        "As printed it solves the problem with lambda in place of lambda/r. Its input is d0 x d0, meant is d2 x d0.",
         "thesis-thm6-corrected",
         """\
 from fractions import Fraction as F
