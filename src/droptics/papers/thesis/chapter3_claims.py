@@ -17,8 +17,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec3.1",
         f"{SOURCE}, after eq. (3.1)",
-        "The dropout objective of a deep linear network is the loss plus E ||W_masked - W||_C^2, whatever the law of "
-        "(x, y).",
+        "The dropout objective L_theta of a deep linear network is the loss plus R = E ||Wbar_{k+1->1} - "
+        "W_{k+1->1}||_C^2 over the masks, ||A||_C^2 = tr A C A^T and C = E x x^T, whatever the law of (x, y).",
         check=partial(checks.split, True),
         control=partial(checks.split, False),
         objects=("models.DeepLinear",),
@@ -42,9 +42,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop8",
         f"{SOURCE}, Proposition 8",
-        "The penalty is sum_l lam^l R_l, where R_l sums alpha^2 beta_1^2 ... beta_{l-1}^2 gamma^2 over l pivot layers "
-        "and a node in each: alpha the C-norm of its row of the map up to the first, beta its entries of the maps "
-        "between, gamma the norm of its column of the map after the last.",
+        "The penalty is sum_l lam^l R_l, lam = (1-theta)/theta, where R_l sums alpha^2 beta_1^2 ... beta_{l-1}^2 "
+        "gamma^2 over all choices of l hidden layers, the pivots, and of a node in each: alpha the C-norm of the "
+        "first node's row of the map up to it, beta_p the entry of the map from one pivot to the next at their nodes, "
+        "gamma the norm of the last node's column of the map after it.",
         check=partial(checks.sub_regularizers, lambda lam, level: lam**level),
         control=partial(checks.sub_regularizers, lambda lam, level: lam),
         objects=("penalties.sub_penalties", "training.train", "training.Penalized"),
@@ -72,7 +73,7 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-rem7",
         f"{SOURCE}, Remark 7",
         "Every R_l, and with them the regularizer, is invariant under rescaling of nodes; R_k, without lam^k, is the "
-        "squared path norm with W_1 C^1/2.",
+        "squared l2 path norm of the weights with W_1 C^1/2 for W_1.",
         check=partial(checks.invariances, "nodes"),
         control=partial(checks.invariances, "one layer"),
         objects=(
@@ -89,7 +90,7 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-lem6",
         f"{SOURCE}, Lemma 6",
         "All sub-regularizers R_l are rescaling invariant; the infimum Theta(M) of the penalty over the networks of a "
-        "map is attained, C nonsingular; for C = I it depends only on the singular values of the map.",
+        "map M is attained, C nonsingular; for C = I it depends only on the singular values of M.",
         check=lambda: [
             *checks.scaled_layers(),
             *checks.compactness(),
@@ -114,8 +115,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-def4",
         f"{SOURCE}, Definition 4",
-        "nu = sum_l lam^l e_l(1/d_1..1/d_k) = prod(1 + lam/d_i) - 1 grows with the rate and, where that is above 0, "
-        "with depth; there it falls with width.",
+        "nu = sum_l lam^l e_l(1/d_1..1/d_k), e_l summing the products of l of the k numbers, is prod(1 + lam/d_i) - "
+        "1; it grows with the rate and, where that is above 0, with depth; there it falls with width.",
         check=partial(checks.strength, 0.0),
         control=partial(checks.strength, 0.1),
         objects=("penalties.effective_strength",),
@@ -123,8 +124,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem7",
         f"{SOURCE}, Lemma 7",
-        "R >= nu ||W C^1/2||_*^2, with equality if and only if the network is equalized (Definition 5); by its proof "
-        "R_l >= e_l(1/d) ||W C^1/2||_*^2.",
+        "R >= nu ||W C^1/2||_*^2, W = W_{k+1} ... W_1, with equality if and only if the network is equalized "
+        "(Definition 5); by its proof R_l >= e_l(1/d) ||W C^1/2||_*^2, e_l as in Definition 4.",
         check=lambda: [*checks.layer_bounds(1.0), *optimum_checks.bound_attained(1.0)],
         control=partial(optimum_checks.bound_attained, 1.1),
         objects=(
@@ -135,14 +136,15 @@ CLAIMS: tuple[Claim, ...] = (
             "equalization.rank_one_network",
             "linalg.psd_root",
         ),
-        note="With dropout in every layer: without, both sides are zero. The excess is at least sum_l lam^l sum "
-        "(t - level)^2 over the summands t of Definition 5. (3.14) and (3.15) print the bound without C^1/2.",
+        note="With dropout in every layer: without, both sides are zero. The excess is at least sum_l lam^l sum (t - "
+        "level)^2 over the summands t of Definition 5, level the value that they should have. (3.14) and (3.15) print "
+        "the bound without C^1/2.",
     ),
     Claim(
         "thesis-def5",
         f"{SOURCE}, Definition 5",
-        "A network is equalized when every |alpha beta_1 ... beta_{l-1} gamma| of Proposition 8 is ||W C^1/2||_* over "
-        "the product of the pivots' widths; the rank-one network of Proposition 1 is.",
+        "A network of map W is equalized when every |alpha beta_1 ... beta_{l-1} gamma| of Proposition 8 is ||W "
+        "C^1/2||_* over the product of the pivots' widths; the rank-one network of Proposition 1 is.",
         check=lambda: [*checks.rank_one(1.0), *optimum_checks.equalized_maps_of_any_rank()],
         control=partial(checks.rank_one, 1.0, 0.1),
         objects=(
@@ -171,7 +173,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem8",
         f"{SOURCE}, Lemma 8",
-        "The convex envelope of the least penalty is at most nu ||M C^1/2||_*^2: a mean of rank-one maps.",
+        "The convex envelope of the least penalty Theta(M) of the networks of a map M is at most nu ||M C^1/2||_*^2, "
+        "nu of Definition 4.",
         check=partial(optimum_checks.envelope_bound, 1.0),
         control=partial(optimum_checks.envelope_bound, 0.9),
         objects=(
@@ -180,12 +183,14 @@ CLAIMS: tuple[Claim, ...] = (
             "penalties.effective_strength",
             "equalization.rank_one_network",
         ),
+        note="Checked by writing M as a mean of rank-one maps, whose networks of equal weights cost that much on "
+        "average; the printed proof is by conjugates.",
     ),
     Claim(
         "thesis-thm9",
         f"{SOURCE}, Theorem 9",
-        "The least penalty of the networks that compute M has the convex envelope nu ||M C^1/2||_*^2, nu the product "
-        "of 1 + lam/d_l over the hidden layers, less one.",
+        "The least penalty Theta(M) of the networks that compute M has the convex envelope nu ||M C^1/2||_*^2, nu the "
+        "product of 1 + lam/d_l over the hidden layers, less one.",
         check=partial(optimum_checks.envelope_bound, 1.0),
         control=partial(optimum_checks.envelope_bound, 0.9),
         objects=(
@@ -221,8 +226,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem9",
         f"{SOURCE}, Lemma 9",
-        "E ||y-Wx||^2 + nu ||WC^1/2||_*^2 is least, among maps of rank at most the least width r, at S_alpha(Mbar) "
-        "C^-1/2: all singular values lowered by alpha, which at most r of them set, and cut at zero.",
+        "E ||y-Wx||^2 + nu ||WC^1/2||_*^2 is least, among maps of rank at most r = min(d_1, ..., d_{k+1}), at "
+        "S_alpha(Mbar) C^-1/2: all singular values s of Mbar = Cyx C^-1/2 lowered by alpha = nu (s_1+...+s_rho)/(1 + "
+        "rho nu) and cut at zero, rho the largest integer up to r with s_rho > alpha.",
         "false",
         check=partial(optimum_checks.envelope_problem, optimum_checks.untruncated),
         control=partial(optimum_checks.envelope_problem, optimum_checks.truncated),
@@ -236,9 +242,9 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-lem9-corrected",
         f"{SOURCE}, Lemma 9, corrected",
         "For nonsingular C and Mbar = Cyx C^-1/2, E ||y-Wx||^2 + nu ||WC^1/2||_*^2 is least, among maps of rank at "
-        "most the least width r, where the top rho singular values of Mbar are kept, each lowered by alpha, that is "
-        "nu/(1 + rho nu) times their sum; rho is the largest j <= r with s_j > nu/(1 + j nu) times the sum of the top "
-        "j, else 0.",
+        "most r = min(d_1, ..., d_{k+1}), where W C^1/2 has the top rho singular triples of Mbar, each value lowered "
+        "by alpha, that is nu/(1 + rho nu) times their sum; rho is the largest j <= r with s_j > nu/(1 + j nu) times "
+        "the sum of the top j, else 0.",
         check=partial(optimum_checks.envelope_problem, optimum_checks.truncated),
         control=partial(optimum_checks.envelope_problem, optimum_checks.untruncated),
         objects=(
@@ -249,8 +255,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm10",
         f"{SOURCE}, Theorem 10",
-        "If s_1 - s_2 >= s_2/nu for the singular values of Mbar = Cyx C^-1/2, the optimal map is S(Mbar) C^-1/2, all "
-        "values lowered by nu s_1/(1+nu) and cut at zero, and an equalized network of it is a global optimum.",
+        "If s_1 - s_2 >= s_2/nu for the singular values of Mbar = Cyx C^-1/2, the optimal map is S(Mbar) C^-1/2, S "
+        "lowering all singular values by nu s_1/(1+nu) and cutting at zero, and an equalized network of it is a "
+        "global optimum.",
         check=lambda: [
             *optimum_checks.gap_condition((2.0, 1.1), (2, 2), 0.5),
             *optimum_checks.correlated_optimum(0.8),
@@ -268,7 +275,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor1",
         f"{SOURCE}, Corollary 1 (2)",
-        "With one output W* = Cyx / (1 + nu).",
+        "With one output the map of every optimal network is W* = Cyx / (1 + nu).",
         "slip",
         check=partial(optimum_checks.single_output, lambda data, nu: data.yx / (1 + nu)),
         control=partial(
@@ -284,8 +291,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor1-corrected",
         f"{SOURCE}, Corollary 1, corrected",
-        "With one output Theta(w) = nu w C w^T, W* = Cyx C^-1 / (1 + nu), and at a rate above zero an optimal network "
-        "is equalized.",
+        "With one output Theta(w) = nu w C w^T for every map w, the map of every optimal network is W* = Cyx C^-1 / "
+        "(1 + nu), and at a rate above zero every optimal network is equalized.",
         check=partial(
             optimum_checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)
         ),
@@ -305,7 +312,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.walks, 0),
         control=partial(checks.walks, 1),
         objects=("penalties.sub_penalties",),
-        note="Path by path, inputs of any second moment. The caption starts the middle paths in layer j_p + 1, as the "
-        "control does; meant is j_p. The text prints alpha and beta for these sums: see thesis-sec3.2-walks.",
+        note="Path by path; two paths from inputs a and b count C_ab, so that for C = I they begin at one input. The "
+        "caption starts the middle paths in layer j_p + 1, as the control does; meant is j_p. The text prints alpha "
+        "and beta for these sums: see thesis-sec3.2-walks.",
     ),
 )

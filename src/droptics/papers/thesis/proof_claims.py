@@ -61,7 +61,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem6-proof",
         f"{SOURCE}, proof of Lemma 6 (2)",
-        "Without loss of generality every layer satisfies ||W_i||_F <= ||M||_F.",
+        "Without loss of generality every layer of a network of the map M satisfies ||W_i||_F <= ||M||_F.",
         "slip",
         check=partial(checks.factors_within, lambda m, layers: m),
         control=partial(checks.factors_within, lambda m, layers: m ** (1 / layers)),
@@ -80,7 +80,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq3.14",
         f"{SOURCE}, eq. (3.14)-(3.15)",
-        "R_l >= e_l(1/d) ||W||_*^2 whatever the inputs.",
+        "R_l >= e_l(1/d) ||W_{k+1->1}||_*^2, e_l(1/d) the sum over all choices of l hidden layers of the product of "
+        "their 1/d_j, whatever the second moment C of the inputs.",
         "slip",
         check=partial(checks.without_root, 0.1),
         control=partial(checks.without_root, 1.0),
@@ -89,12 +90,14 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         "thesis-sec3.2-walks",
-        f"{SOURCE}, Section 3.2, walk sums",
-        "The sum over walks into a pivot is alpha (and beta between pivots).",
+        f"{SOURCE}, Section 3.1, walk sums",
+        "For isotropic inputs the sum, over all walks from an input to the first pivot and back, of the products of "
+        "their weights is the head term alpha, and that from one pivot to the next and back is the middle term beta.",
         "slip",
         check=partial(checks.walk_sum, 1),
         control=partial(checks.walk_sum, 2),
         erratum=EARLIER["sec3.2-walks"],
+        note="Checked for every second moment C of the inputs: walks from a that end at b count C_ab.",
     ),
     Claim(
         "thesis-thm9-conjugate",
