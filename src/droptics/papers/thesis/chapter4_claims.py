@@ -23,7 +23,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop3",
         f"{SOURCE}, eq. (4.1)-(4.2), Proposition 3",
-        "Dropout in matrix sensing adds lam sum_k mean_j (u_k^T A_j v_k)^2.",
+        "Dropping the columns of U and V in pairs at rate p, those kept times 1/(1-p), adds lam sum_k mean_j (u_k^T "
+        "A_j v_k)^2, lam = p/(1-p), to the mean over j of (y_j - <UV^T, A_j>)^2.",
         check=partial(checks.sensing, _rate),
         control=partial(checks.sensing, lambda drop: drop),
         objects=("penalties.penalty", "models.Factorization", "data.Measurements"),
@@ -31,8 +32,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.2",
         f"{SOURCE}, Section 4.2",
-        "With Gaussian measurements L(U,V) = ||M* - UV^T||_F^2, and the least expected regularizer of M is "
-        "||M||_*^2/d1.",
+        "With standard Gaussian measurements L(U,V) = ||M* - UV^T||_F^2, and Theta(M), the least expected regularizer "
+        "E Rhat of factors UV^T = M of d1 columns, is ||M||_*^2/d1.",
         check=partial(checks.gaussian_sensing, 1.0),
         control=partial(checks.gaussian_sensing, 1.05),
         objects=(
@@ -47,8 +48,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop4",
         f"{SOURCE}, Proposition 4",
-        "Entries observed with probability p(i) q(k): the least expected regularizer of M is ||diag(sqrt p) M "
-        "diag(sqrt q)||_*^2 / d1.",
+        "Entries (i, k) observed with probability p(i) q(k): Theta(M), the least expected regularizer E Rhat of "
+        "factors UV^T = M of d1 columns, is ||diag(sqrt p) M diag(sqrt q)||_*^2 / d1.",
         check=partial(checks.induced_completion, 1.0),
         control=partial(checks.induced_completion, 1.5),
         objects=(
@@ -61,7 +62,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop4-proof",
         f"{SOURCE}, proof of Proposition 4",
-        "A rotation of the given pair (U, V) attains the least regularizer.",
+        "For every pair (U, V) some rotation Q brings the expected regularizer at (UQ, VQ) to the least of all "
+        "factors of UV^T.",
         "slip",
         check=partial(checks.rotation_only, balanced=False),
         control=partial(checks.rotation_only, balanced=True),
@@ -71,8 +73,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm11",
         f"{SOURCE}, Theorem 11",
-        "If d2 >= d0, ||M*|| <= 1 and p(i) q(k) >= log(d2)/(n sqrt(d2 d0)), then with probability 1-delta L(g(UV^T)) "
-        "<= Lhat(U,V) + 8 sqrt((2 alpha d2 log d2 + log(2/delta)/4)/n) for R(U,V) <= alpha/d1, g clipping to [-1, 1].",
+        "If d2 >= d0, ||M*|| <= 1 and p(i) q(k) >= log(d2)/(n sqrt(d2 d0)) for all i and k, then with probability "
+        "1-delta L(g(UV^T)) <= Lhat(U,V) + 8 sqrt((2 alpha d2 log d2 + log(2/delta)/4)/n) for R(U,V) <= alpha/d1, g "
+        "clipping to [-1, 1].",
         "vacuous",
         check=lambda: [
             *checks.completion_from_theorems(8.0),
@@ -94,7 +97,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop5",
         f"{SOURCE}, eq. (4.3)-(4.4), Proposition 5",
-        "Dropout on the hidden layer of a ReLU network adds lam sum_k ||u_k||^2 mean a_k^2 to the mean squared loss.",
+        "Dropout on the hidden layer of a ReLU network U relu(V^T x) adds lam sum_k ||u_k||^2 mean_i a_k(x_i)^2, lam "
+        "= p/(1-p), u_k the columns of U and a(x) = relu(V^T x), to the mean over i of ||y_i - U a(x_i)||^2.",
         check=partial(relu_checks.relu_penalty, _rate),
         control=partial(relu_checks.relu_penalty, lambda drop: drop),
         objects=("penalties.penalty", "models.LastLayer"),
@@ -103,7 +107,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.3",
         f"{SOURCE}, Section 4.3",
-        "For symmetric isotropic inputs R(w) = 1/2 sum U(i2,i1)^2 V(i0,i1)^2.",
+        "For symmetric isotropic inputs and two-layer ReLU networks the expected regularizer is R(w) = 1/2 "
+        "sum_{i0,i1,i2} U(i2,i1)^2 V(i0,i1)^2.",
         "slip",
         check=partial(relu_checks.isotropic_regularizer, True, False),
         control=partial(relu_checks.isotropic_regularizer, True),
@@ -132,7 +137,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop2",
         f"{SOURCE}, Proposition 2",
-        "For every C some law on the unit sphere has a unit with E relu(w.x)^2 <= 1 and ||w|| > C.",
+        "For every C some law on the unit sphere has a unit x -> relu(w.x) with E relu(w.x)^2 <= 1 and ||w|| > C.",
         check=partial(relu_checks.unbounded_norm, lambda C: min(0.3, 0.99 / C**2)),
         control=partial(relu_checks.unbounded_norm, lambda C: min(0.3, 1.1 / C**2)),
         objects=("coadaptation.retentivity",),
@@ -141,7 +146,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop2-proof",
         f"{SOURCE}, proof of Proposition 2",
-        "With delta = C^2 the three-point law gives a unit with E relu(w.x)^2 = 1 and ||w|| > C.",
+        "For every C > 0 the choice delta = C^2 makes ||w|| >= C for the unit w = (1/sqrt delta, 0) of the "
+        "three-point law, of E relu(w.x)^2 = 1.",
         "slip",
         check=partial(relu_checks.unbounded_norm, lambda C: C**2),
         control=partial(relu_checks.unbounded_norm, lambda C: min(0.3, 0.99 / C**2)),
@@ -151,20 +157,22 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-asm1",
         f"{SOURCE}, Assumption 1",
-        "Retentivity beta = min_v E relu(v.x)^2 / E (v.x)^2 is at most 1/2; 1/2 for symmetric data.",
+        "A law is beta-retentive if E relu(v.x)^2 >= beta E (v.x)^2 for every v; the largest such beta, unless x is "
+        "always 0, is at most 1/2, and 1/2 for symmetric laws.",
         check=partial(relu_checks.retained, 0.5),
         control=partial(relu_checks.retained, 0.4),
         objects=(
             "coadaptation.retentivity",
             "coadaptation.symmetrize",
         ),
-        note="It is 0 for every non-negative data set, all raw images included; the plug-in value is biased down.",
+        note="It is 0 for every non-negative data set, all raw images included; that of a sample, in place of the "
+        "law's, is biased down.",
     ),
     Claim(
         "thesis-sec4.3-symmetrization",
         f"{SOURCE}, Section 4.3, symmetrization",
-        "With a fair random sign on x the ReLU activation has second moment v^T C v / 2, and beta = 1/2 unless x is "
-        "always 0.",
+        "With a fair random sign on x every ReLU activation relu(v.x) has second moment v^T C v / 2, C = E x x^T, and "
+        "beta = 1/2 unless x is always 0.",
         check=partial(relu_checks.symmetrized_moments, 0.5),
         control=partial(relu_checks.symmetrized_moments, 0.55),
         objects=("coadaptation.symmetrize", "coadaptation.flows", "coadaptation.retentivity"),
@@ -172,7 +180,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.3-cauchy",
         f"{SOURCE}, before Proposition 2",
-        "sum_k |u_k| a_k <= sqrt(d1 R(w)) with R containing lam.",
+        "sum_k |u_k| a_k <= sqrt(d1 R(w)) at every rate, R(w) = lam sum_k u_k^2 a_k^2, lam = p/(1-p), as it is "
+        "displayed before.",
         "slip",
         check=partial(relu_checks.cauchy_schwarz, True),
         control=partial(relu_checks.cauchy_schwarz, False),
@@ -191,8 +200,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm12",
         f"{SOURCE}, Theorem 12",
-        "For inputs of a beta-retentive law, C = E x x^T, and every sample S R_S(F_alpha) <= 2 alpha ||X||_{C+} / (n "
-        "sqrt beta), and R_n(F_alpha) <= 2 alpha sqrt(rank C/(beta n)).",
+        "For inputs of a beta-retentive law, C = E x x^T, every sample S of it has R_S(F_alpha) <= 2 alpha ||X||_{C+} "
+        "/ (n sqrt beta), ||X||_{C+}^2 = sum_i x_i^T C+ x_i, and R_n(F_alpha) <= 2 alpha sqrt(rank C/(beta n)).",
         check=lambda: [
             *relu_checks.rademacher_upper(2.0),
             *bound_checks.complexity_of_samples(2.0),
@@ -217,6 +226,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(relu_checks.weighted_norm_is_rank, 1.0),
         control=partial(relu_checks.weighted_norm_is_rank, 1.05),
         objects=("bounds.data_norm",),
+        note="Printed is that it can be of the order of ||X||_F, both as sqrt(n d0).",
     ),
     Claim(
         "thesis-thm13",
@@ -271,7 +281,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.4a",
         f"{SOURCE}, Section 4.4 (a)",
-        "Dropout on the inputs of an unfactored model adds lam sum_ab M_ab^2 E A_ab^2.",
+        "Dropout on the inputs vec(A) of the unfactored model <M, A> adds lam sum_ab M_ab^2 E A_ab^2 to the mean "
+        "squared error.",
         check=partial(checks.unfactored_inputs, True),
         control=partial(checks.unfactored_inputs, False),
         objects=("penalties.penalty", "data.Measurements"),
@@ -280,7 +291,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.4b",
         f"{SOURCE}, Section 4.4 (b)",
-        "With one output the solution satisfies (1 + nu/n) X X^T u = X y.",
+        "Deep linear networks with one output: all minimizers u of mean_i (y_i - u.x_i)^2 + nu u^T Chat u, Chat = X "
+        "X^T/n, to which dropout reduces, satisfy (1 + nu/n) X X^T u = X y.",
         "slip",
         check=partial(checks.normal_equations, lambda nu, n: 1 + nu / n),
         control=partial(checks.normal_equations, lambda nu, n: 1 + nu),
@@ -290,7 +302,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.4b-corrected",
         f"{SOURCE}, Section 4.4 (b), corrected",
-        "With one output the solution satisfies (1 + nu) X X^T u = X y.",
+        "Deep linear networks with one output: all minimizers u of mean_i (y_i - u.x_i)^2 + nu u^T Chat u, Chat = X "
+        "X^T/n, to which dropout reduces, satisfy (1 + nu) X X^T u = X y.",
         check=partial(checks.normal_equations, lambda nu, n: 1 + nu),
         control=partial(checks.normal_equations, lambda nu, n: 1 + nu / n),
         objects=("penalties.effective_strength", "penalties.criterion"),
@@ -307,23 +320,28 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem10-clipping",
         f"{SOURCE}, Lemma 10 (1)",
-        "Clipping does not increase the empirical Rademacher complexity.",
+        "Clipping a class of functions to [-1, 1] does not increase its empirical Rademacher complexity: R_S(G_alpha) "
+        "<= R_S(F_alpha).",
         check=partial(contraction_checks.clipping, 1.0),
         control=partial(contraction_checks.clipping, 1.1),
     ),
     Claim(
         "thesis-lem10",
         f"{SOURCE}, Lemma 10 (2)",
-        "R_S(L) <= 2 R_S(G) for the squared loss and labels -1 and +1.",
+        "R_S(L_alpha) <= 2 R_S(G_alpha) for labels -1 and +1, L_alpha the squared losses (y - g(x))^2 of the clipped "
+        "networks g in G_alpha.",
         "constant",
         check=partial(contraction_checks.loss_contraction, 2.0),
         control=partial(contraction_checks.loss_contraction, 4.0),
         erratum=ERRATA["lem10"],
+        note="Where the law is one point, seen twice with labels 1 and -1, G_1 is all constants in [-1, 1] and this "
+        "says 5/4 <= 1.",
     ),
     Claim(
         "thesis-lem10-corrected",
         f"{SOURCE}, Lemma 10 (2), corrected",
-        "R_S(L) <= 4 R_S(G) for functions with values in [-1, 1], the squared loss and labels -1 and +1.",
+        "R_S(L) <= 4 R_S(G) for labels -1 and +1 and any class G of functions with values in [-1, 1], L their squared "
+        "losses (y - g(x))^2.",
         check=partial(contraction_checks.loss_contraction, 4.0),
         control=partial(contraction_checks.loss_contraction, 3.9),
     ),
@@ -341,7 +359,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm11-constant",
         f"{SOURCE}, proof of Theorem 11",
-        "The O(.) of Theorem 20 with constant one: R_n <= sqrt(alpha d2 log d2 / n).",
+        "The O(.) of Theorem 20 with constant one: under its condition R_n(M_alpha) <= sqrt(alpha d2 log d2 / n).",
         "constant",
         check=partial(checks.entry_complexity, lambda shape: 1.0),
         control=partial(checks.entry_complexity, completion_constant),
@@ -351,16 +369,16 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm20",
         "Mianjy thesis (Johns Hopkins), appendix, Theorem 20",
-        "If p(i) q(j) >= log d2/(n sqrt(d2 d0)) for all entries, d2 >= d0 and d2 >= 2, the ball of weighted trace "
-        "norm sqrt(alpha) has R_n <= O(sqrt(alpha d2 log d2 / n)).",
+        "If p(i) q(j) >= log d2/(n sqrt(d2 d0)) for all entries, d2 >= d0 and d2 >= 2, the matrices M with "
+        "||diag(sqrt p) M diag(sqrt q)||_*^2 <= alpha have R_n <= O(sqrt(alpha d2 log d2 / n)).",
         check=lambda: [
             *checks.entry_complexity(completion_constant),
             *checks.bernstein(),
         ],
         control=partial(checks.entry_complexity, lambda shape: 1.0),
         objects=("bounds.completion_constant",),
-        note="With an explicit constant: K = sqrt(2l) + l (d0/d2)^(1/4)/3, l = log(d2+d0)/log d2. M is d2 x d0, and d2 "
-        ">= d0 is said in Theorem 11. Without the condition no constant is enough: R_1 = d sqrt(alpha) for uniform "
-        "entries of a d x d matrix.",
+        note="With an explicit constant K before the root: K = sqrt(2l) + l (d0/d2)^(1/4)/3, l = log(d2+d0)/log d2. M "
+        "is d2 x d0, and d2 >= d0 is said in Theorem 11. Without the condition no constant is enough: R_1 = d "
+        "sqrt(alpha) for uniform entries of a d x d matrix.",
     ),
 )

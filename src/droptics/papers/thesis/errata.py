@@ -150,7 +150,8 @@ print(F(1, 4) * sum(x * x for x in v))  # for every rotation""",
     "sec4.3": Erratum(
         r"R(w) := E[\hat R(w)] = \tfrac12 \sum_{i_0, i_1, i_2 = 1}^{d_0, d_1, d_2} U(i_2, i_1)^2 V(i_0, i_1)^2",
         "Up to the factor p/(1-p) that the displayed regularizer above it carries.",
-        "The factor is lost; (4.8) has it and interchanges indices.",
+        "The factor is lost; (4.8) has it and interchanges indices. Nor is half of the sum 'precisely' the squared "
+        "path norm.",
         "thesis-prop6",
         """\
 from fractions import Fraction as F
