@@ -227,7 +227,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(survey.expressions, "PAC-Bayes", survey.by_pac_bayes),
         control=partial(survey.expressions, "PAC-Bayes", partial(survey.by_pac_bayes, every=True)),
         objects=("bounds.surveyed",),
-        note="Checked is what stands inside O(.); d is the widest hidden layer, the control counts the outputs, too.",
+        note="Checked is what stands inside O(.), which must hold the size of the inputs, too; d is the widest hidden "
+        "layer, the control counts the outputs, too.",
     ),
     Claim(
         "thesis-eq1.4",
@@ -236,7 +237,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(survey.expressions, "Frobenius", survey.by_frobenius),
         control=partial(survey.expressions, "Frobenius", partial(survey.by_frobenius, more=1)),
         objects=("bounds.surveyed",),
-        note="Checked is what stands inside O(.); k counts hidden layers, the control all of them.",
+        note="Checked is what stands inside O(.), which must hold the size of the inputs, too; k counts hidden "
+        "layers, the control all of them.",
     ),
     Claim(
         "thesis-sec1.1.3",

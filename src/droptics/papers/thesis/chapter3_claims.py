@@ -54,7 +54,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-rem6",
         f"{SOURCE}, Remark 6",
-        "For k = 1 the penalty is lam sum_i ||W_1(:,i)||^2 ||W_2(i,:)||^2.",
+        "For k = 1 and C = I the penalty is lam sum_{i<=d_1} ||W_1(:,i)||^2 ||W_2(i,:)||^2.",
         "slip",
         check=partial(checks.shallow_case, False),
         control=partial(checks.shallow_case, True),

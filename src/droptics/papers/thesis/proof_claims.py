@@ -38,7 +38,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(survey.expressions, "spectral", survey.by_spectral),
         control=partial(survey.expressions, "spectral", partial(survey.by_spectral, rows=False)),
         objects=("bounds.surveyed",),
-        note="Checked is what stands inside O(.); the control takes W_i for W_i^T, columns for rows.",
+        note="Checked is what stands inside O(.), which must hold the size of the inputs, too; the control takes W_i "
+        "for W_i^T, columns for rows.",
     ),
     Claim(
         "thesis-sec1.1-norms",
@@ -122,8 +123,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.3-class",
         f"{SOURCE}, Section 4.3, before Theorem 13",
-        "By Theorem 12 the networks H_r of regularizer R(u,V) <= r have R_S(H_r) <= 2 sqrt(d1 r) ||X||_{C+}/(n sqrt "
-        "beta).",
+        "By Theorem 12, for beta-retentive inputs, the networks H_r of d1 units and regularizer R(u,V) <= r have "
+        "R_S(H_r) <= 2 sqrt(d1 r) ||X||_{C+}/(n sqrt beta).",
         check=partial(relu_checks.inside_class, 1.0),
         control=partial(relu_checks.inside_class, 0.38),
         objects=(
