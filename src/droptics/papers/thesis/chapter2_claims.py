@@ -73,34 +73,16 @@ STATEMENTS = {
     "lem2": "For E x x^T = I and y = Mx: L_theta(U,V) = L(U,V) + lam sum_i ||u_i||^2 ||v_i||^2 and L(U,V) = ||M - "
     "UV^T||_F^2.",
     "rem2": "L_theta(UD, VD^-1) = L_theta(U,V) for every diagonal D with positive entries; signs do not matter either.",
-    "thm6": "For every width r the optimal UV^T is S_alpha(M), every singular value s of M above alpha lowered by it, "
-    "alpha = lam (s_1+...+s_rho)/(r + lam rho), rho the largest j <= r with s_j > lam (s_1+...+s_j)/(r + lam j).",
-    "rem1": "L(U,U) + (lam/r) ||U||_F^4, (2.5), is never above L(U,U) + lam sum_i ||u_i||^4, (2.4); their minima are "
-    "equal.",
-    "thm3-corrected": "The optimal UU^T of Problem 2.4 keeps the top rho eigenvalues of (M+M^T)/2, each lowered by "
-    "alpha, lam/(r + lam rho) times their sum; rho is the largest j <= r with lambda_j > lam/(r + lam j) times the "
-    "sum of the top j, else 0.",
-    "lem3": "UU^T <= M at every critical point U of Problem 2.4, for M symmetric and positive semi-definite.",
-    "lem5": "For lam < r s_r / (s_1+...+s_r - r s_r), s_1 >= s_2 >= ... the eigenvalues of M, all equalized local "
-    "minima of Problem 2.4 are global, and all other equalized critical points are strict saddles.",
-    "lem4-proof": "At a critical point that is not equalized, turning columns u_1 and u_2 of different norms has "
-    "second derivative -4 (||u_1||^2 - ||u_2||^2)^2, and a small step -c sgn(u_1.u_2) of it lowers the regularizer.",
-    "eq2.19": "At an equalized critical point of Problem 2.4, of rank r', sigma^2 = (I - lam/(r + lam r')) lambda, "
-    "sigma^2 the eigenvalues of UU^T that are not zero and lambda those of M on the same eigenvectors.",
-    "thm5-proof": "If U and V are jointly equalized, then ||u_i||^2 = ||v_i||^2 = Trace Sigma/r for every i, Sigma the "
-    "singular values of UV^T.",
     "rem4": "Where an SVD of rank r costs O(d^2 r), d = max{d2, d0}, Algorithm 3 costs O(d^2 r + d r^2 + r^4): the "
     "Gram matrix of Algorithm 2 costs O(d r^2) and the eigendecomposition in each of its iterates O(r^3).",
     "def2": "(U, V) is jointly equalized when every ||u_i|| ||v_i|| = ||UV^T||_*/r: exactly then, for lam > 0, R(U,V) "
     ">= (lam/r) (sum_i ||u_i|| ||v_i||)^2 >= (lam/r) ||UV^T||_*^2 are equalities.",
 }
-# formulas that the thesis prints otherwise: it has no formula for S_alpha, and the proof of Theorem 5 says of whom
+# a formula that the thesis prints otherwise: it has none for S_alpha
 PRINTED = {
     "thm3": r"\kappa_j := \tfrac1j \sum_{i=1}^j \lambda_i(M),\quad \rho := \max\{j \in [r] : \lambda_j(M) > "
     r"\tfrac{\lambda j \kappa_j}{r + \lambda j}\},\quad "
     r"U_* U_*^\top = S_{\frac{\lambda \rho \kappa_\rho}{r + \lambda \rho}}(M)",
-    "thm5-proof": r"\text{``if U and V are jointly equalized, then''}\quad "
-    r"\|u_i\|^2 = \|v_i\|^2 = \tfrac1r \operatorname{Trace} \Sigma",
 }
 # what words of errata and notes refer to in the earlier paper -> in the thesis
 PLACES = {
