@@ -31,9 +31,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec5.2",
         f"{SOURCE}, Section 5.2",
-        "The network of this chapter: f(x; W) = a^T relu(W x)/sqrt m with fixed signs a, drawn as fair coins beside "
-        "standard normal first rows of W. It and its thinned networks are homogeneous: f(x; qW) = q f(x; W) for "
-        "q >= 0, and <grad f, W> = f.",
+        "f(x; W) = a^T relu(W x)/sqrt m with a_r = +-1 fair coins, then fixed, and W_1 of independent rows from "
+        "N(0, I). It and its sub-networks g(W; x, B) = a^T B relu(W x)/sqrt m are homogeneous: f(x; qW) = q f(x; W) "
+        "for q >= 0, and <grad_W f, W> = f.",
         check=lambda: [*checks.homogeneity(1.0), *checks.drawn_start()],
         control=partial(checks.homogeneity, 2.0),
         objects=(
@@ -44,7 +44,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec5.2-loss",
         f"{SOURCE}, the logistic loss of Section 5.2, as the proofs of Theorems 14 and 15 use it",
-        "I{z < 0} <= l(z) = log(1 + e^-z), and 0 <= -l' <= 1/ln 2.",
+        "I{z < 0} <= l(z) = log(1 + e^-z) and 0 <= -l'(z) <= 1/ln 2 for all z.",
         "holds only if",
         check=partial(checks.smallest_unit_loss, 2.0),
         control=partial(checks.smallest_unit_loss, math.e),
@@ -56,7 +56,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-asm2",
         f"{SOURCE}, Assumption 2",
-        "There is a linear map psi with ||psi(z)|| <= 1 for all z and margin gamma > 0.",
+        "There is a linear map psi with ||psi(z)|| <= 1 for all z in R^d and, for a gamma > 0 and almost all (x, y), "
+        "the margin E[y <psi(z), b x I{z.x >= 0}>] >= gamma, z from N(0, I) and b from Bern(q).",
         "slip",
         check=partial(checks.margin_map, True),
         control=partial(checks.margin_map, False),
@@ -65,8 +66,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-asm2-corrected",
         f"{SOURCE}, Assumption 2, corrected",
-        "With psi measurable, ||psi|| <= 1 and ||x|| = 1 the margin is at most q/2; linear separation with margin g by "
-        "a unit vector, psi at every z, gives q g / 2.",
+        "With psi measurable, ||psi(z)|| <= 1 for all z and ||x|| = 1 the margin gamma is at most q/2; where "
+        "y v.x >= g for a unit vector v, psi(z) = v for all z gives gamma = q g/2.",
         check=partial(checks.constant_margin, 0.6, 0.5),
         control=partial(checks.constant_margin, 0.6, 1.0),
         objects=(
@@ -77,10 +78,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-alg4",
         f"{SOURCE}, Algorithm 4",
-        "Dropout SGD: from standard normal rows and random signs a, each step follows -eta times the gradient in W of "
-        "l(y a^T B relu(W x)/sqrt m) at one example, B diagonal with independent ones of chance q, drawn anew, then "
-        "shortens rows longer than c to norm c; at the end W becomes q W. Natural logarithm with step eta is base 2 "
-        "with step eta ln 2.",
+        "From rows of N(0, I) and random signs a, step t adds to W -eta times the gradient in W of l(y_t a^T B_t "
+        "relu(W x_t)/sqrt m), l(z) = log(1 + e^-z), at one example (x_t, y_t), B_t diagonal with independent entries "
+        "from Bern(q), then shortens rows longer than c to norm c; at the end W becomes q W. Natural logarithm with "
+        "step eta is base 2 with step eta ln 2.",
         check=partial(runs.lazy_steps, True),
         control=partial(runs.lazy_steps, False),
         objects=("training.lazy.train_lazy", "training.lazy.lazy_start"),
@@ -88,7 +89,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec5.3",
         f"{SOURCE}, Section 5.3, initial norms",
-        "The event max_r ||w_r|| <= 2 sqrt(ln m), assumed from here on, has probability at least 1 - 1/m.",
+        "For m independent rows w_r from N(0, I_d) the event max_r ||w_r|| <= 2 sqrt(ln m), assumed from here on at "
+        "the price of a factor 1 - 1/m, has probability at least 1 - 1/m.",
         "slip",
         check=partial(checks.initial_rows, 2.0, centered=False),
         control=partial(checks.initial_rows, 2.0),
@@ -101,7 +103,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec5.3-corrected",
         f"{SOURCE}, Section 5.3, corrected",
-        "max_r ||w_r|| <= sqrt(d) + 2 sqrt(ln m) with probability at least 1 - 1/m.",
+        "For m independent rows w_r from N(0, I_d), max_r ||w_r|| <= sqrt(d) + 2 sqrt(ln m) with probability at least "
+        "1 - 1/m.",
         check=partial(checks.initial_rows, 2.0),
         control=partial(checks.initial_rows, 1.2),
         objects=("bounds.initial_norm", "training.lazy.lazy_norm"),

@@ -6,7 +6,9 @@ from droptics.evidence.claims import Erratum
 
 ERRATA = {
     "asm2": Erratum(
-        r"\text{``a linear transformation'' } \psi : R^d \to R^d,\quad \|\psi(z)\|_2 \le 1 \text{ for all } z \in R^d",
+        r"\gamma > 0 \text{ and ``a linear transformation'' } \psi : R^d \to R^d,\quad \|\psi(z)\|_2 \le 1 "
+        r"\text{ for all } z \in R^d,\quad E_{z,b}[y \langle \psi(z), b x I[z^\top x \ge 0] \rangle] \ge \gamma "
+        r"\text{ for almost all } (x, y) \sim D",
         "Any measurable map, as in the works that are cited for the assumption.",
         "A linear map that is bounded on the whole space is zero, and has no margin. Nothing uses linearity.",
         "thesis-asm2-corrected",
@@ -17,7 +19,8 @@ print(1)  # the bound
 print(slope * z)""",
     ),
     "sec5.3": Erratum(
-        r"\text{``assume that the event'' } \max_{r \in [m]} \|w_{r,1}\| \le 2\sqrt{\ln m} \text{ ``holds''}",
+        r"\text{``assume that the event'' } \max_{r \in [m]} \|w_{r,1}\| \le 2\sqrt{\ln m} \text{ ``holds'', ``or "
+        r"multiply the probability of success in our theorems by a factor of'' } 1 - 1/m",
         "sqrt(d) + 2 sqrt(ln m), as the sentence before has it and the constant c of Theorem 14 uses.",
         "sqrt(d) is lost on the way; without it the event hardly ever happens once d is well above 4 ln m.",
         "thesis-sec5.3-corrected",
