@@ -46,7 +46,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-alg5",
         f"{SOURCE}, Algorithm 5",
-        "The attack descends y f with step eta sigmoid(y f), projected to the ball; the best visited point is kept.",
+        "From delta_1 = x, delta_{t+1} is delta_t - eta_atk sigmoid(y f(delta_t)) y grad f(delta_t), projected to the "
+        "ball of radius nu around x; kept is the visited point of largest l_-(y f), so of least y f.",
         check=partial(checks.algorithm_5, 1.0),
         control=partial(checks.algorithm_5, 0.9),
         objects=("papers.thesis.leaky.LeakyNet", "papers.thesis.leaky.reflected_pgd"),
@@ -56,7 +57,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-alg6",
         f"{SOURCE}, Algorithm 6",
-        "The training update is a gradient step on the logistic loss at the attacked point.",
+        "W_{t+1} = W_t - eta_tr grad_W l(y_t f(delta_t; W_t)), l(z) = log(1 + e^-z), delta_t the output of Algorithm 5 "
+        "for W_t and the example (x_t, y_t); a stays.",
         check=partial(checks.algorithm_6, 0.3),
         control=partial(checks.algorithm_6, 0.27),
         objects=("papers.thesis.leaky.LeakyNet", "papers.thesis.leaky.adversarial_sgd"),
@@ -64,8 +66,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq6.3",
         f"{SOURCE}, eq. (6.3)",
-        "L_beta(W) = P(min over the ball of y f_Wbar < -beta), Wbar = W/||W||_F; for slope 1 the minimum for W is y "
-        "w.x - nu ||w||, w = W^T a.",
+        "L_beta(W) = P(min over the ball of radius nu around x of y f_Wbar < -beta), Wbar = W/||W||_F; for slope alpha "
+        "= 1 the minimum of y f_W is y w.x - nu ||w||, w = W^T a.",
         check=partial(checks.linear_robust_margin, 1.0),
         control=partial(checks.linear_robust_margin, 0.9),
         objects=(
@@ -78,8 +80,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-def7",
         f"{SOURCE}, Definition 7",
-        "A point of the ball is a beta-effective attack when y f_Wbar <= -beta; L_beta, the share of examples that "
-        "have one, those whose strongest is exactly at -beta apart, does not grow with beta.",
+        "A point delta of the ball around x is a beta-effective attack when y f_Wbar(delta) <= -beta. L_beta is the "
+        "share of examples that have one, less those whose strongest is exactly at -beta, and does not grow with beta.",
         check=partial(checks.beta_error, 1.0),
         control=partial(checks.beta_error, 0.9),
         objects=(
@@ -104,7 +106,8 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-lem18",
         f"{SOURCE}, Lemma 18",
         "-l'(y f(delta*)) <= -2 l'(y f(delta_atk)) + 4 nu^2/(eta_atk T_atk) for a beta-effective delta*, beta >= 2 nu "
-        "(1-alpha) kappa sqrt m and eta_atk <= 1/(kappa^2 m ||W||_F^2).",
+        "(1-alpha) kappa sqrt m, |a_r| <= kappa, eta_atk <= 1/(kappa^2 m ||W||_F^2), delta_atk the output of Algorithm "
+        "5 after T_atk steps.",
         check=lambda: [*checks.attack_bound(2.0, 1.0), *checks.scalar_step(1.0)],
         control=partial(checks.attack_bound, 2.0, 0.45),
         objects=("papers.thesis.leaky.LeakyNet", "papers.thesis.leaky.reflected_pgd"),
@@ -117,8 +120,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem18-proof",
         f"{SOURCE}, proof of Lemma 18",
-        "With beta >= 2 nu (1-alpha) kappa sqrt m the score at a beta-effective delta*, linearized at any point of "
-        "the ball, is at most half of y f(delta*).",
+        "With beta >= 2 nu (1-alpha) kappa sqrt m a beta-effective delta* has y <grad f(delta_t), delta*> <= y "
+        "f(delta*)/2 for delta_t in the ball, which is all that the proof uses of an iterate.",
         "slip",
         check=partial(checks.intermediate_step, 2.0),
         control=partial(checks.intermediate_step, 4.0),
@@ -127,8 +130,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem18-proof-corrected",
         f"{SOURCE}, proof of Lemma 18, corrected",
-        "With beta >= 4 nu (1-alpha) kappa sqrt m the score at a beta-effective delta*, linearized at any point of "
-        "the ball, is at most half of y f(delta*).",
+        "With beta >= 4 nu (1-alpha) kappa sqrt m a beta-effective delta* has y <grad f(delta_t), delta*> <= y "
+        "f(delta*)/2 for every delta_t in the ball.",
         check=partial(checks.intermediate_step, 4.0),
         control=partial(checks.intermediate_step, 3.9),
         note="4 is the least factor: one unit of slope just below 1/2 fails for every smaller one.",
@@ -136,7 +139,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq6.7",
         f"{SOURCE}, eq. (6.7)",
-        "With eta <= 1/(m kappa^2 (R+nu)^2), ||W_{t+1}||^2 <= ||W_1||^2 + 3 eta t along every run.",
+        "With eta_tr <= 1/(m kappa^2 (R+nu)^2), |a_r| <= kappa and ||x|| <= R, ||W_{t+1}||_F^2 <= ||W_1||_F^2 + 3 "
+        "eta_tr t along every run of Algorithm 6.",
         check=partial(training_checks.norm_growth, 3.0),
         control=partial(training_checks.norm_growth, 0.6),
         objects=("papers.thesis.leaky.adversarial_sgd",),
@@ -146,9 +150,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem19",
         f"{SOURCE}, Lemma 19",
-        "With nu < gamma and eta_tr <= 1/(m kappa^2 (R+nu)^2), in expectation over the samples, "
-        "E_D[-l'(y f(delta_atk))] <= eps at some iterate within T_tr = 4 (1 + ||W_1||_F gamma alpha kappa sqrt(m) "
-        "eps)/(eta_tr (gamma-nu)^2 alpha^2 kappa^2 m eps^2) steps.",
+        "Under Assumption 3 with nu < gamma and eta_tr <= 1/(m kappa^2 (R+nu)^2), Algorithm 6 has an iterate at which "
+        "E_D[-l'(y f(delta_atk))] <= eps in expectation over the samples, within T_tr <= 4 (1 + ||W_1||_F gamma alpha "
+        "kappa sqrt(m) eps)/(eta_tr (gamma-nu)^2 alpha^2 kappa^2 m eps^2) steps, delta_atk the output of Algorithm 5.",
         "holds only if",
         check=lambda: [*training_checks.learns(1.0), *checks.algorithm_5(1.0), *checks.algorithm_6(0.3)],
         control=partial(training_checks.learns, 0.17),
@@ -160,10 +164,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm16",
         f"{SOURCE}, Theorem 16",
-        "Algorithm 6 with eta_tr <= 1/(m kappa^2 (R+nu)^2), eta_atk <= 1/(kappa^2 m ||W_t||_F^2) and T_atk >= 8 nu^2/"
-        "(eta_atk eps) has, in expectation over the samples, an iterate with L_beta <= 2 eps within T_tr <= 64 "
-        "(R+nu)^2 (1 + omega gamma alpha kappa sqrt(m) eps)/((gamma-nu)^2 alpha^2 eps^2) steps, beta >= 2 nu "
-        "(1-alpha) kappa sqrt m.",
+        "Under Assumption 3 with nu < gamma, Algorithm 6 with eta_tr <= 1/(m kappa^2 (R+nu)^2), eta_atk <= 1/(kappa^2 "
+        "m ||W_t||_F^2) and T_atk >= 8 nu^2/(eta_atk eps) has, in expectation over the samples, an iterate with L_beta "
+        "<= 2 eps within T_tr <= 64 (R+nu)^2 (1 + omega gamma alpha kappa sqrt(m) eps)/((gamma-nu)^2 alpha^2 eps^2) "
+        "steps, for any beta >= 2 nu (1-alpha) kappa sqrt m.",
         "holds only if",
         check=lambda: [*training_checks.robust_training(0.5), *training_checks.all_steps(1.0)],
         control=partial(training_checks.robust_training, 0.0),
@@ -177,8 +181,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor4",
         f"{SOURCE}, Corollary 4",
-        "For slope 1, kappa = 1/sqrt m, omega = 1/gamma, nu < gamma and eps < 1: T_tr <= 128 (R+nu)^2/((gamma-nu)^2 "
-        "eps^2).",
+        "For alpha = 1, kappa = 1/sqrt m, omega = 1/gamma, nu < gamma and eps < 1 the number of steps in Theorem 16 is "
+        "at most 128 (R+nu)^2/((gamma-nu)^2 eps^2).",
         check=partial(training_checks.iterations_corollary, 128.0),
         control=partial(training_checks.iterations_corollary, 127.0),
         objects=("bounds.adversarial",),
@@ -208,7 +212,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor5",
         f"{SOURCE}, Corollary 5",
-        "T_atk >= 2 (1-alpha)^2/(beta^2 ||W||^2 eps) attack steps suffice.",
+        "With kappa = beta/(2 nu (1-alpha) sqrt m) and the largest eta_atk, 4 nu^2 (1-alpha)^2/(beta^2 ||W_t||_F^2), "
+        "the attack steps of Theorem 16, T_atk >= 8 nu^2/(eta_atk eps), are T_atk >= 2 (1-alpha)^2/(beta^2 ||W_t||_F^2 "
+        "eps).",
         "slip",
         check=partial(training_checks.attack_steps, True),
         control=partial(training_checks.attack_steps, False),
@@ -231,7 +237,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec6.5.1",
         f"{SOURCE}, Section 6.5.1",
-        "delta = [-.501, .5, 0] has norm .7078 and is feasible.",
+        "delta = [-.501, .5, 0] has norm .7078 and lies in {delta in (-.51, .51)^3 : ||delta|| <= .7078}.",
         "slip",
         check=partial(class_checks.grid_point, 0.7078, "<="),
         control=partial(class_checks.grid_point, 0.70782, "<="),
@@ -265,8 +271,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec6.6",
         f"{SOURCE}, Section 6.6, open question",
-        "A multi-class reflected loss that bounds the 0-1 error from below: -log(1 + exp(z_y - max_{j != y} z_j)), and "
-        "1 - log2(1 + exp(z_y - max_{j != y} z_j)), too.",
+        "A multi-class reflected loss that bounds the 0-1 error of outputs z at label y from below: -log(1 + exp(z_y - "
+        "max_{j != y} z_j)), and 1 - log2(1 + exp(z_y - max_{j != y} z_j)), too.",
         check=partial(class_checks.multi_class_margin, 2.0),
         control=partial(class_checks.multi_class_margin, math.e),
         objects=("attacks.Reflected", "attacks.Margin"),
