@@ -93,7 +93,8 @@ print(F(12 * nu**2 * T**2, (R + nu) ** 2 * eps))
 print(sum(F(24 * nu**2 * t, (R + nu) ** 2 * eps) for t in range(1, T + 1)))""",
     ),
     "cor5": Erratum(
-        r"T_{atk} \ge \frac{2(1-\alpha)^2}{\beta^2 \|W_t\|_F^2 \epsilon}",
+        r"\kappa = \frac{\beta}{2\nu(1-\alpha)\sqrt m},\quad \eta_{atk} \le \frac{4\nu^2(1-\alpha)^2}{\beta^2 "
+        r"\|W_t\|_F^2},\quad T_{atk} \ge \frac{2(1-\alpha)^2}{\beta^2 \|W_t\|_F^2 \epsilon}",
         "8 nu^2/(eta_atk eps) of Theorem 16 with the step of the corollary.",
         "The quotient stands upside down: it is 2 beta^2 ||W||_F^2/((1-alpha)^2 eps).",
         "thesis-cor5-corrected",
@@ -106,7 +107,8 @@ print(8 * nu**2 / (eta * eps))""",
     ),
     "thm16-rate": Erratum(
         r"T_{tr} \le \frac{64(R+\nu)^2(1+\omega\gamma\alpha\kappa\sqrt m \epsilon)}{(\gamma-\nu)^2\alpha^2\epsilon^2},"
-        r"\quad \eta_{tr} \le \frac{1}{m\kappa^2(R+\nu)^2},\quad L_\beta(W_\tau) \le 2\epsilon",
+        r"\quad \eta_{tr} \le \frac{1}{m\kappa^2(R+\nu)^2},\quad \text{``in expectation over''} \{(x_t, y_t)\}: "
+        r"L_\beta(W_\tau) \le 2\epsilon \text{ ``for any''} \beta \ge 2\nu(1-\alpha)\kappa\sqrt m",
         "For the largest step, eta_tr equal to the bound; Lemma 19 has the step in its number of iterations and "
         "Corollary 4 equality.",
         "For smaller steps the number grows as 1/eta_tr: too small a step leaves a bad start where it is.",

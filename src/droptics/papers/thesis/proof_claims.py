@@ -154,7 +154,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm15-constants",
         f"{SOURCE}, proof of Theorem 15",
-        "The derivation gives 12 lam^2/(eta T) + 6 ln(1/delta)/T.",
+        "From a mean of Q_t(W_t) of at most 2 lam^2/(eta T), by Lemmas 12 and 13, and Theorem 22 the proof derives "
+        "(1/T) sum_t R(W_t;B_t) <= 12 lam^2/(eta T) + 6 ln(1/delta)/T.",
         "constant",
         check=partial(bound_checks.compression_constants, 12.0, 6.0),
         control=partial(bound_checks.compression_constants, 12.0, 7.0995),
@@ -164,7 +165,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm15-constants-corrected",
         f"{SOURCE}, proof of Theorem 15, corrected",
-        "The derivation gives 4 ln 2/(3-e) lam^2/(eta T) + 2/(3-e) ln(1/delta)/T, that is 9.84 and 7.10.",
+        "From a mean of Q_t(W_t) of at most 2 lam^2/(eta T), by Lemmas 12 and 13, and Theorem 22 the proof derives "
+        "(1/T) sum_t R(W_t;B_t) <= 4 ln 2/(3-e) lam^2/(eta T) + 2/(3-e) ln(1/delta)/T, factors 9.84 and 7.10.",
         check=partial(bound_checks.compression_constants, 9.842, 7.0995),
         control=partial(bound_checks.compression_constants, 9.8, 7.0),
         objects=("bounds.martingale",),
@@ -174,12 +176,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-asm3",
         f"{SOURCE}, Assumption 3",
-        "||x|| <= R and y (v.x) >= gamma > 0 with probability one, for a unit vector v: separation with margin gamma.",
+        "||x|| <= R and y (v.x) >= gamma > 0 with probability one, for a unit vector v; then each point x' within nu "
+        "of x has ||x'|| <= R + nu and y (v.x') >= gamma - nu.",
         check=partial(checks.separable, 0.9),
         control=partial(checks.separable, 1.1),
         objects=("attacks.linear_attack",),
-        note="An assumption; checked is what it leaves under attacks of radius nu: inputs of norm at most R + nu and "
-        "the margin gamma - nu, positive for nu < gamma, as the theorems have them.",
+        note="An assumption; checked is what it leaves under attacks of radius nu, which the proof of Lemma 19 uses: "
+        "both ends are attained, and the margin is positive for nu < gamma.",
     ),
     Claim(
         "thesis-lem18-slope",
@@ -194,20 +197,22 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm16-rate",
         f"{SOURCE}, Theorem 16, the step",
-        "T_tr steps suffice for every step size eta_tr <= 1/(m kappa^2 (R+nu)^2): L_beta <= 2 eps.",
+        "For every step size eta_tr <= 1/(m kappa^2 (R+nu)^2), else as there, one of the first 64 (R+nu)^2 (1 + omega "
+        "gamma alpha kappa sqrt(m) eps)/((gamma-nu)^2 alpha^2 eps^2) iterates has L_beta <= 2 eps in expectation.",
         "slip",
         check=partial(checks.small_step, 0.002),
         control=partial(checks.small_step, 0.004),
         objects=("papers.thesis.leaky.adversarial_sgd", "papers.thesis.leaky.beta_robust_error", "bounds.adversarial"),
         erratum=TRAINING["thm16-rate"],
-        note="T_tr is generous: here .002 of the largest step is too small, .004, the control, still does.",
+        note="That number is generous: here .002 of the largest step is too small, .004, the control, still does.",
     ),
     Claim(
         "thesis-misprints",
         f"{SOURCE}, misprints",
         "Proof of Theorem 6: U' Sigma_W V'^T where it has U' Sigma_W U'^T; Lemma 8: i_{k+1} is not summed; chapter 3, "
         "third-order term: an exponent -k; Section 5.2: w_r is a row; "
-        "(5.4), (5.11), Lemma 17: grad g_t(W_1), a minus sign, g_t^(t)(U); Section 6.2: the gradient of l_-; "
+        "(5.4), (5.11), Lemma 17: grad g_t(W_1), a minus sign, g_t^(t)(U); proof of Theorem 14: ||W_1-U||_F^2 over "
+        "eta T, as in Lemma 12, not 2 eta T; Section 6.2: the gradient of l_-; "
         "Theorem 20: M is d2 x d0, and what is said of it after Theorem 11 means Theorem 11; Lemma 14: "
         "|g_t| where g_t is used; proof of Lemma 18: G = ||W||_F, kappa sqrt m times that.",
         "not checked",
