@@ -107,8 +107,8 @@ print(8 * nu**2 / (eta * eps))""",
     ),
     "thm16-rate": Erratum(
         r"T_{tr} \le \frac{64(R+\nu)^2(1+\omega\gamma\alpha\kappa\sqrt m \epsilon)}{(\gamma-\nu)^2\alpha^2\epsilon^2},"
-        r"\quad \eta_{tr} \le \frac{1}{m\kappa^2(R+\nu)^2},\quad \text{``in expectation over''} \{(x_t, y_t)\}: "
-        r"L_\beta(W_\tau) \le 2\epsilon \text{ ``for any''} \beta \ge 2\nu(1-\alpha)\kappa\sqrt m",
+        r"\quad \eta_{tr} \le \frac{1}{m\kappa^2(R+\nu)^2},\quad \text{``in expectation over'' } \{(x_t, y_t)\}: "
+        r"L_\beta(W_\tau) \le 2\epsilon \text{ ``for any'' } \beta \ge 2\nu(1-\alpha)\kappa\sqrt m",
         "For the largest step, eta_tr equal to the bound; Lemma 19 has the step in its number of iterations and "
         "Corollary 4 equality.",
         "For smaller steps the number grows as 1/eta_tr: too small a step leaves a bad start where it is.",
