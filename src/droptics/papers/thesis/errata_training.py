@@ -19,8 +19,8 @@ print(1)  # the bound
 print(slope * z)""",
     ),
     "sec5.3": Erratum(
-        r"\text{``assume that the event'' } \max_{r \in [m]} \|w_{r,1}\| \le 2\sqrt{\ln m} \text{ ``holds'', ``or "
-        r"multiply the probability of success in our theorems by a factor of'' } 1 - 1/m",
+        r"\text{``assume that the event'' } \max_{r \in [m]} \|w_{r,1}\| \le 2\sqrt{\ln m} \text{ ``holds'', or "
+        r"``multiply the probability of success'' by } 1 - 1/m",
         "sqrt(d) + 2 sqrt(ln m), as the sentence before has it and the constant c of Theorem 14 uses.",
         "sqrt(d) is lost on the way; without it the event hardly ever happens once d is well above 4 ln m.",
         "thesis-sec5.3-corrected",
