@@ -144,8 +144,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec5.3-active",
         f"{SOURCE}, after Theorem 15",
-        "With probability 1-delta each of the T visited sub-networks has at most q m + sqrt(2 m ln(T/delta)) active "
-        "units.",
+        "With probability at least 1-delta each of the T visited sub-networks has at most q m + sqrt(2 m ln(T/delta)) "
+        "active units, those that its mask keeps.",
         check=partial(checks.active, lambda m, log: math.sqrt(2 * m * log)),
         control=partial(checks.active, lambda m, log: 0.35 * math.sqrt(2 * m * log)),
         objects=("bounds.active_units",),
