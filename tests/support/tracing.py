@@ -17,6 +17,8 @@ ROOT = Path(droptics.__file__).parent
 OWN = str(ROOT / "papers")
 # the networks of a proof stand with its work, and are what its claims are about
 SUBJECT = "papers.thesis.leaky"
+# what stands between a public function and who calls it
+DECORATED = ("checked.<locals>.call", "renamed.<locals>.wrap.<locals>.call")
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def executed(call: Callable[[], object]) -> Executed:
     def watch(frame: FrameType, event: str, argument: object) -> None:
         if event == "call":
             codes.add(frame.f_code)
-            if frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(OWN):
+            if frame.f_code not in asked and _caller(frame).startswith(OWN):
                 asked.add(frame.f_code)
             if frame.f_code.co_name in ("__init__", "__post_init__"):  # a dataclass has no file of its own
                 made.add(type(frame.f_locals.get("self")))
@@ -55,6 +57,18 @@ def executed(call: Callable[[], object]) -> Executed:
         if module == SUBJECT or (module != kind.__module__ and not module.startswith(("evidence", "papers"))):
             names.add(f"{module}:{kind.__qualname__}")
     return Executed(names, _named(asked))
+
+
+def _caller(frame: FrameType) -> str:
+    """The file of the library from which a function of it is called, past decorators and other libraries."""
+    if not frame.f_code.co_filename.startswith(str(ROOT)):
+        return ""
+    caller = frame.f_back
+    while caller is not None and (
+        not caller.f_code.co_filename.startswith(str(ROOT)) or caller.f_code.co_qualname in DECORATED
+    ):
+        caller = caller.f_back
+    return "" if caller is None else caller.f_code.co_filename
 
 
 def _named(codes: set[CodeType]) -> set[str]:

@@ -35,7 +35,7 @@ CLAIMS: tuple[Claim, ...] = (
             *runs.dropout_steps(lambda eta: eta),
         ],
         control=partial(runs.dropout_steps, lambda eta: 1.01 * eta),
-        objects=("training.train", "training.Dropout", "training.masked_step", "penalties.penalty"),
+        objects=("training.train", "training.Dropout", "training.masked_step", "penalties.penalty", "penalties.risk"),
         note="The printed update leaves out the factor 2/theta, so a larger rate means a smaller step at equal eta.",
     ),
     Claim(
@@ -48,7 +48,7 @@ CLAIMS: tuple[Claim, ...] = (
             *checks.factorization(lambda drop: drop / (1 - drop)),
         ],
         control=partial(checks.penalty_identity, checks.isotropic, False),
-        objects=("data.Moments", "penalties.penalty"),
+        objects=("data.Moments", "penalties.penalty", "penalties.criterion", "penalties.risk"),
     ),
     Claim(
         "mianjy2018-lemA.1",

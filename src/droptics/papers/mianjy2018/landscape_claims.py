@@ -35,6 +35,7 @@ CLAIMS: tuple[Claim, ...] = (
             "models.Autoencoder",
             "models.DeepLinear",
             "linalg.shrink",
+            "penalties.criterion",
         ),
         note="The tied problem of Section 4 has the property; networks of three layers do not: their Hessian at the "
         "origin is zero. As worded maxima with a negative eigenvalue are strict saddles, too; the library calls them "

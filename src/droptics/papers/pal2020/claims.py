@@ -38,7 +38,7 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(checks.order_of_blocks, True),
         control=partial(checks.order_of_blocks, False),
-        objects=("masks.Block",),
+        objects=("masks.Block", "penalties.penalty"),
         erratum=ERRATA["eq3"],
     ),
     Claim(
@@ -60,7 +60,7 @@ CLAIMS: tuple[Claim, ...] = (
         "objective of its example.",
         check=partial(checks.algorithm_1, 0.5),
         control=partial(checks.algorithm_1, 0.55),
-        objects=("masks.Block", "training.masked_step", "penalties.penalty"),
+        objects=("masks.Block", "training.masked_step", "penalties.penalty", "penalties.risk"),
         note="The factor 1/2 is a convention of the step size; the update of V uses the old U. For several examples "
         "too, with means over them.",
     ),

@@ -50,7 +50,7 @@ CLAIMS: tuple[Claim, ...] = (
         "one width is (1-theta)/(theta k) ||A||_(r)^2.",
         check=partial(optimum_checks.free_width, 1.0),
         control=partial(optimum_checks.free_width, 1.1),
-        objects=("envelopes.induced", "envelopes.envelope"),
+        objects=("envelopes.induced", "envelopes.envelope", "equalization.equalize"),
         note="By an explicit construction of balanced blocks.",
     ),
     Claim(

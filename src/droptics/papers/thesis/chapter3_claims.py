@@ -21,7 +21,7 @@ CLAIMS: tuple[Claim, ...] = (
         "W_{k+1->1}||_C^2 over the masks, ||A||_C^2 = tr A C A^T and C = E x x^T, whatever the law of (x, y).",
         check=partial(checks.split, True),
         control=partial(checks.split, False),
-        objects=("models.DeepLinear",),
+        objects=("models.DeepLinear", "penalties.criterion", "penalties.penalty"),
     ),
     Claim(
         "thesis-eq3.1",
@@ -58,7 +58,7 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(checks.shallow_case, False),
         control=partial(checks.shallow_case, True),
-        objects=("penalties.sub_penalties",),
+        objects=("penalties.sub_penalties", "penalties.penalty"),
         erratum=ERRATA["rem6"],
     ),
     Claim(
@@ -110,7 +110,7 @@ CLAIMS: tuple[Claim, ...] = (
         "d >= rank M units it is (lam/d) ||M C^1/2||_*^2.",
         check=partial(optimum_checks.shallow_induced, 1.0),
         control=partial(optimum_checks.shallow_induced, 1.1),
-        objects=("envelopes.induced",),
+        objects=("envelopes.induced", "equalization.equalize", "penalties.penalty"),
     ),
     Claim(
         "thesis-def4",
@@ -153,6 +153,7 @@ CLAIMS: tuple[Claim, ...] = (
             "equalization.imbalance",
             "equalization.order_gaps",
             "equalization.equalize",
+            "penalties.penalty",
         ),
         note="The control weighs the units of a layer by .9 to 1.1, which keeps the map.",
     ),
@@ -167,6 +168,7 @@ CLAIMS: tuple[Claim, ...] = (
             "penalties.penalty",
             "equalization.rank_one_network",
             "penalties.effective_strength",
+            "equalization.imbalance",
         ),
         note="The control weighs the units of a layer by .9 to 1.1, which keeps the map.",
     ),
@@ -182,6 +184,8 @@ CLAIMS: tuple[Claim, ...] = (
             "norms.nuclear",
             "penalties.effective_strength",
             "equalization.rank_one_network",
+            "penalties.penalty",
+            "penalties.sub_penalties",
         ),
         note="Checked by writing M as a mean of rank-one maps, whose networks of equal weights cost that much on "
         "average; the printed proof is by conjugates.",
@@ -198,6 +202,8 @@ CLAIMS: tuple[Claim, ...] = (
             "norms.nuclear",
             "penalties.effective_strength",
             "equalization.rank_one_network",
+            "penalties.penalty",
+            "penalties.sub_penalties",
         ),
     ),
     Claim(
@@ -217,6 +223,8 @@ CLAIMS: tuple[Claim, ...] = (
             "penalties.penalty",
             "equalization.rank_one_network",
             "linalg.psd_root",
+            "equalization.equalize",
+            "equalization.imbalance",
         ),
         note="Printed is 'the network': any of a map need not be, where one is. Without dropout both are zero for "
         "every network; for singular C the least penalty need not be reached, see thesis-lem6. Which maps have an "
@@ -285,6 +293,7 @@ CLAIMS: tuple[Claim, ...] = (
             "penalties.effective_strength",
             "equalization.rank_one_network",
             "linalg.psd_root",
+            "penalties.penalty",
         ),
         erratum=ERRATA["cor1"],
     ),
@@ -301,6 +310,7 @@ CLAIMS: tuple[Claim, ...] = (
             "penalties.effective_strength",
             "equalization.rank_one_network",
             "linalg.psd_root",
+            "penalties.penalty",
         ),
         note="A rescaled least-squares solution; 'ridge' only when C is a multiple of I.",
     ),

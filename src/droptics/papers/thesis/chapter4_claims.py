@@ -27,7 +27,7 @@ CLAIMS: tuple[Claim, ...] = (
         "A_j v_k)^2, lam = p/(1-p), to the mean over j of (y_j - <UV^T, A_j>)^2.",
         check=partial(checks.sensing, _rate),
         control=partial(checks.sensing, lambda drop: drop),
-        objects=("penalties.penalty", "models.Factorization", "data.Measurements"),
+        objects=("penalties.penalty", "models.Factorization", "data.Measurements", "penalties.criterion"),
     ),
     Claim(
         "thesis-sec4.2",
@@ -55,6 +55,7 @@ CLAIMS: tuple[Claim, ...] = (
         objects=(
             "norms.weighted_trace",
             "linalg.equalizer",
+            "penalties.penalty",
         ),
         note="For p, q > 0 and d1 >= rank M, without which there are no factors; the printed right-hand side has UV^T "
         "for M. Seen only at (1,2) and (2,1), which is no product, the identity would cost nothing.",
@@ -101,7 +102,7 @@ CLAIMS: tuple[Claim, ...] = (
         "= p/(1-p), u_k the columns of U and a(x) = relu(V^T x), to the mean over i of ||y_i - U a(x_i)||^2.",
         check=partial(relu_checks.relu_penalty, _rate),
         control=partial(relu_checks.relu_penalty, lambda drop: drop),
-        objects=("penalties.penalty", "models.LastLayer"),
+        objects=("penalties.penalty", "models.LastLayer", "penalties.criterion"),
         note="It holds for any activation and any depth below the dropped layer.",
     ),
     Claim(
@@ -244,6 +245,7 @@ CLAIMS: tuple[Claim, ...] = (
             "bounds.rademacher",
             "bounds.data_norm",
             "coadaptation.symmetrize",
+            "penalties.penalty",
         ),
         note="The thesis proves even widths and leaves c open; c = 1/2 is the Khintchine-Kahane constant over sqrt 2, "
         "and the regularizer the one without lam. c = 1/sqrt 2 is the most there could be: one point, seen twice. Odd "
@@ -296,7 +298,7 @@ CLAIMS: tuple[Claim, ...] = (
         "slip",
         check=partial(checks.normal_equations, lambda nu, n: 1 + nu / n),
         control=partial(checks.normal_equations, lambda nu, n: 1 + nu),
-        objects=("penalties.effective_strength",),
+        objects=("penalties.effective_strength", "penalties.criterion"),
         erratum=ERRATA["sec4.4b"],
     ),
     Claim(

@@ -135,7 +135,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=lambda: [*bound_checks.compression_terms(12.0), *bound_checks.order()],
         control=partial(bound_checks.compression_terms, 8.0),
         vacuity=partial(bound_checks.lazy_is_vacuous, True),
-        objects=("bounds.lazy", "bounds.martingale"),
+        objects=("bounds.lazy", "bounds.martingale", "bounds.lazy_setting"),
         note="Checked: that the lemmas, put together again, stay below it. The derivation gives 9.84 lam^2/(eta T) + "
         "7.10 ln(1/delta)/T with probability 1-delta-1/(4 eta c sqrt(m) T), from Lemma 13 as stated; with the loss of "
         "the competitor as its proof has it 4.93 (lam^2 + 1.45)/(eta T) + 7.10 ln(1/delta)/T, which the library uses. "
@@ -242,7 +242,7 @@ CLAIMS: tuple[Claim, ...] = (
         "L_t^(t)(U) <= c sqrt(m)/ln 2 + 1 at all iterates with probability one.",
         check=partial(checks.linear_above, 1 / math.log(2)),
         control=partial(checks.linear_above, 1.0),
-        objects=("training.lazy_start",),
+        objects=("training.lazy_start", "training.train_lazy"),
         note="In base 2, for inputs of norm at most one. The rows of U = W_1 + lam V are within c where those of W_1 "
         "are within c - 1, the event of thesis-sec5.3-corrected.",
     ),

@@ -101,7 +101,7 @@ CLAIMS: tuple[Claim, ...] = (
         "logged-reports",
         "Callbacks log the numbers of an audit at the epochs that were asked for, also from where they are unpickled.",
         pair(report_checks.logged_reports),
-        ("audits.audit_numbers", "audits.lightning_callback", "audits.huggingface_callback"),
+        ("audits.audit_numbers", "audits.lightning_callback", "audits.huggingface_callback", "audits.audit"),
         WRITTEN,
     ),
     room_claim(

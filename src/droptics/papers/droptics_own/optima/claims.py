@@ -30,6 +30,7 @@ CLAIMS: tuple[Claim, ...] = (
         objects=(
             "optima.optimum",
             "landscapes.spurious_minimum",
+            "landscapes.inspect",
         ),
         note=SKETCHED,
     ),
@@ -57,6 +58,7 @@ CLAIMS: tuple[Claim, ...] = (
             "optima.optimal_factors",
             "linalg.psd_root",
             "optima.optimum",
+            "penalties.criterion",
         ),
         note=PROVED + " Checked: every such pair is optimal, also on singular inputs, where V is free off their range, "
         "and the pairs that descent finds are such.",
@@ -81,7 +83,7 @@ CLAIMS: tuple[Claim, ...] = (
         "iff ||A||_* >= r ||A||_2, their least penalties too where enough blocks share the spectrum.",
         check=partial(minimum_checks.dropblock_against_dropout, 1.0),
         control=partial(minimum_checks.dropblock_against_dropout, 0.9),
-        objects=("norms.k_support", "envelopes.envelope", "envelopes.induced"),
+        objects=("norms.k_support", "envelopes.envelope", "envelopes.induced", "equalization.equalize"),
         note=PROVED,
     ),
     Claim(
@@ -92,7 +94,7 @@ CLAIMS: tuple[Claim, ...] = (
         "attained where all E x_i^2 > 0.",
         check=partial(dropped_weight_checks.drop_connect_optimum, 1.0),
         control=partial(dropped_weight_checks.drop_connect_optimum, 1.1),
-        objects=("optima.optimum", "envelopes.induced", "models.Connections"),
+        objects=("optima.optimum", "envelopes.induced", "models.Connections", "penalties.penalty"),
         note=PROVED,
     ),
     Claim(
@@ -103,7 +105,7 @@ CLAIMS: tuple[Claim, ...] = (
         "but not behind Cbar.",
         check=partial(minimum_checks.best_head, 1.0),
         control=partial(minimum_checks.best_head, 1.05),
-        objects=("optima.optimal_head",),
+        objects=("optima.optimal_head", "penalties.criterion"),
         note=PROVED,
     ),
     Claim(

@@ -250,7 +250,13 @@ CLAIMS: tuple[Claim, ...] = (
         "What single precision leaves in penalties and criteria lies within the errors told where nothing underflows, "
         "for linear, tied, deep, factored, connected and ReLU networks and laws of coins, blocks, lists and products.",
         pair(sum_checks.rounding_errors),
-        ("penalties.penalty", "penalties.criterion", "penalties.unit_gram", "penalties.unit_energies"),
+        (
+            "penalties.penalty",
+            "penalties.criterion",
+            "penalties.unit_gram",
+            "penalties.unit_energies",
+            "penalties.risk",
+        ),
         "Beside double precision.",
     ),
     room_claim(
@@ -274,7 +280,7 @@ CLAIMS: tuple[Claim, ...] = (
         "A penalty from draws is their mean without its control variate, with Student's interval and its skewness; "
         "where draws are too few, their plain mean with the guaranteed interval, and why is told.",
         pair(piece_checks.drawn_numbers),
-        ("penalties.penalty", "penalties.MonteCarlo"),
+        ("penalties.penalty", "penalties.MonteCarlo", "penalties.risk"),
         "Beside the same draws, summed one by one.",
     ),
     room_claim(
@@ -304,7 +310,7 @@ CLAIMS: tuple[Claim, ...] = (
         "all.",
         check=partial(entropy_checks.certified, 1.0),
         control=partial(entropy_checks.certified, 0.5),
-        objects=("penalties.Certified",),
+        objects=("penalties.Certified", "penalties.penalty"),
         note=PROVED + " Above by Jensen; below because log(1 + x) / x is convex, under the law reweighted by X - 1.",
     ),
     Claim(
@@ -315,7 +321,7 @@ CLAIMS: tuple[Claim, ...] = (
         "(E e^m + E e^-m) e^-L / (1 - e^-L).",
         check=partial(entropy_checks.logistic, 1.0),
         control=partial(entropy_checks.logistic, 1.01),
-        objects=("penalties.ClosedForm",),
+        objects=("penalties.ClosedForm", "penalties.penalty", "penalties.second_order"),
         note=PROVED + " From the Fourier integral of log cosh and Poisson summation.",
     ),
     Claim(
@@ -326,7 +332,7 @@ CLAIMS: tuple[Claim, ...] = (
         "each other, (K - f (1 - f) / (K p (1 - p))) / (K - 1) times that, with f the fractional part of K p.",
         check=partial(entropy_checks.consistency, 2.0),
         control=partial(entropy_checks.consistency, 1.0),
-        objects=("layers.ExplicitDropout",),
+        objects=("layers.ExplicitDropout", "penalties.second_order"),
         note=PROVED + " Both are quadratic forms of the softmax Hessian.",
     ),
     Claim(
@@ -336,7 +342,7 @@ CLAIMS: tuple[Claim, ...] = (
         "penalty for a mean.",
         check=partial(sampled_checks.sampled_intervals, 1.0),
         control=partial(sampled_checks.sampled_intervals, 1.2),
-        objects=("penalties.criterion", "layers.ExplicitDropout"),
+        objects=("penalties.criterion", "layers.ExplicitDropout", "penalties.penalty", "penalties.risk"),
         note="By 20,000 draws with a fixed seed, within five standard errors.",
     ),
 )

@@ -132,6 +132,7 @@ CLAIMS: tuple[Claim, ...] = (
             "predictions.conformal_factor",
             "predictions.fit_noise",
             "predictions.expected_calibration_error",
+            "predictions.predictive",
         ),
         ENUMERATED,
     ),
@@ -181,7 +182,7 @@ CLAIMS: tuple[Claim, ...] = (
         "sum_ij Cbar_ij g_i(x) g_j(x)^T under every mask law; the penalty is its trace averaged over examples.",
         check=partial(predictive_checks.linear_covariance, 1.0),
         control=partial(predictive_checks.linear_covariance, 1.01),
-        objects=("predictions.predictive", "layers.VarianceHead", "heads.ridge.DropoutRidge"),
+        objects=("predictions.predictive", "layers.VarianceHead", "heads.ridge.DropoutRidge", "penalties.penalty"),
         note=PROVED,
     ),
     Claim(

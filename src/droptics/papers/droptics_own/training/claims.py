@@ -58,7 +58,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Runs of a batch with steps and laws of their own, decay, frozen parts and another loss than the squared one "
         "are those of torch's optimizers.",
         pair(run_checks.batched_runs),
-        ("training.train", "training.Penalized"),
+        ("training.train", "training.Penalized", "equalization.imbalance", "optima.certify"),
         "Beside loops with torch.optim.",
     ),
     room_claim(
