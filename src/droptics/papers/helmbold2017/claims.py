@@ -15,26 +15,29 @@ ALL_BUT_FOUR = tuple(n for n in range(1, 3001) if n not in (5, 7, 16, 18))
 CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-eq2",
-        f"{SOURCE}, eq. (1)-(2), Figure 1",
-        "The network of Figure 1 has criterion 54 and risk 64: the dropout penalty is -10.",
+        f"{SOURCE}, eq. (2), Figure 1",
+        "At x = (1, -1), y = 8 and drop 1/2 the network of Figure 1, all weights one and no biases, has criterion 54 "
+        "and risk 64: the dropout penalty is -10.",
         check=partial(checks.worked_example, 54.0),
         control=partial(checks.worked_example, 55.0),
         objects=("penalties.criterion", "models.ReLUNet"),
     ),
     Claim(
         "helmbold2017-def1",
-        f"{SOURCE}, Definition 1",
-        "P_(x,y) is half (x,y), half (0,0); the criterion is linear in the distribution.",
+        f"{SOURCE}, Definition 1, eq. (1)",
+        "P_(x,y) is half (x, y), half (0, 0); the criterion of a network is the mean of its criteria on the single "
+        "examples, linear in the distribution.",
         check=partial(checks.mixture, 0.5),
         control=partial(checks.mixture, 0.6),
         objects=("penalties.criterion",),
-        note="Appendix A defines P_(x,y) as the single example; the constants differ by a factor of two.",
+        note="P_{x,y}, without brackets, is the single example in Appendix A and Theorem 18: where the output at 0 is "
+        "0, its criteria are twice as large.",
     ),
     Claim(
         "helmbold2017-thm4",
         f"{SOURCE}, Theorem 4",
-        "Rescaling the inputs by an invertible diagonal matrix A, signs included, changes no criterion where W_1 "
-        "becomes W_1 A^-1, and not the aversion.",
+        "For A diagonal and invertible, signs included, A o P has the dropout aversion of P: on A o P a network with "
+        "W_1 A^-1 has the criterion and the risk that the one with W_1 has on P.",
         check=partial(checks.rescaled_inputs, 1.0),
         control=partial(checks.rescaled_inputs, 1.1),
         objects=("penalties.criterion", "models.ReLUNet"),
@@ -42,19 +45,19 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-sec3",
         f"{SOURCE}, Section 3, after Theorem 4",
-        "Centering the inputs is not an invariance of dropout: of {(1,1), (0,0)}, with two units, it changes the least "
-        "criterion from 1/5 to 3/16 and the aversion from 4/25 to 9/64.",
+        "Centering the inputs is not an invariance of dropout: on P_(1,1) of one input, at drop 1/2 and one hidden "
+        "layer of two units, it takes the least criterion from 1/5 to 3/16 and the aversion from 4/25 to 9/64.",
         check=partial(decay_checks.centering, lambda inputs: inputs - inputs.mean(0)),
         control=partial(decay_checks.centering, lambda inputs: inputs / 2),
         objects=("penalties.criterion", "penalties.risk"),
-        note="Printed is that different networks appear to be required; the numbers, at drop 1/2, are ours. Rescaling "
-        "is an invariance (Theorem 4).",
+        note="Printed is that different networks appear to be required for different patterns; the numbers are ours. "
+        "Rescaling is an invariance (Theorem 4).",
     ),
     Claim(
         "helmbold2017-thm5",
         f"{SOURCE}, Theorem 5",
-        "Scaling layer j by c_j > 0 and its bias by the product so far multiplies every masked output by the product. "
-        "If the product is one, criterion, dropout penalty and expected loss stay the same, for any P.",
+        "Weights of layer j times c_j > 0 and its biases times c_1 ... c_j multiply every masked output by c_1 ... "
+        "c_d. If that is one, criterion, dropout penalty and expected loss stay the same, for any P.",
         check=partial(checks.rescaled_layers, True),
         control=partial(checks.rescaled_layers, False),
         objects=(
@@ -64,7 +67,7 @@ CLAIMS: tuple[Claim, ...] = (
             "penalties.penalty",
             "penalties.risk",
         ),
-        note="The proof has W and W' interchanged.",
+        note="One line of the proof has W and W' interchanged, see helmbold2017-thm5-proof.",
     ),
     Claim(
         "helmbold2017-thm6",
@@ -78,18 +81,19 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm7",
         f"{SOURCE}, Theorem 7",
-        "Weight-decay aversion on P_(x,1) is min(1/4, lam^2/x.x), any width: it depends on the scale of the inputs.",
+        "At depth 2, any width, lam > 0 and x != 0 the weight-decay aversion of P_(x,1), that of J_2 = R + lam/2 "
+        "||W||^2 with free biases, is min(1/4, lam^2/x.x): it depends on the scale of the inputs.",
         check=partial(decay_checks.witness, 1.0),
         control=partial(decay_checks.witness, 1.1),
         objects=("penalties.risk",),
-        note="Networks of depth 2, x not zero (at x = 0 no network separates the two examples, and the aversion is "
-        "0). The proof of Lemma 22 should add w_j min to b.",
+        note="Printed without x != 0: at x = 0 no network separates the two examples, and the aversion is 0. The proof "
+        "of Lemma 22 should add w_j min to b.",
     ),
     Claim(
         "helmbold2017-lem9",
         f"{SOURCE}, Lemma 9",
-        "On every 0/1 input but zero the values on the first hidden layer sum to n/K: in each of the n/K first-one "
-        "gadgets exactly one node fires.",
+        "On every 0/1 input but zero the values on the first hidden layer of W_neg sum to n/K: in each of the n/K "
+        "first-one gadgets one node has the value 1 and the others 0.",
         check=partial(checks.first_one, 0.0),
         control=partial(checks.first_one, -0.1),
         objects=("models.ReLUNet",),
@@ -98,8 +102,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem10",
         f"{SOURCE}, Lemma 10 (main text)",
-        "At drop 1/2, with output weights c = K^2/(2 n^(d-1) D), D = (1+K/n)(1+1/n)^(d-2), chosen to minimize it, the "
-        "gadget network has criterion (1 - (1-2^-K)/D)/2 on P_(1,1).",
+        "At drop 1/2, with output weights c = K^2/(2 n^(d-1) D), D = (1+K/n)(1+1/n)^(d-2), chosen to minimize it, "
+        "W_neg, the gadget network without biases, has criterion (1 - (1-2^-K)/D)/2 on P_(1,1).",
         "slip",
         check=partial(checks.gadget_value, 2),
         control=partial(checks.gadget_value, 1),
@@ -109,8 +113,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem10-corrected",
         f"{SOURCE}, Lemma 10, corrected, for every rate",
-        "With output weights c = pK/(n^(d-1) D), D = (1+qK/(pn))(1+q/(pn))^(d-2), which minimize it, the gadget "
-        "network has criterion (1 - (1-q^K)/D)/2 on P_(1,1).",
+        "With output weights c = pK/(n^(d-1) D), D = (1+qK/(pn))(1+q/(pn))^(d-2), which minimize it, W_neg, the gadget "
+        "network without biases, has criterion (1 - (1-q^K)/D)/2 on P_(1,1).",
         check=partial(checks.gadget_value, 1),
         control=partial(checks.gadget_value, 2),
         objects=("penalties.criterion",),

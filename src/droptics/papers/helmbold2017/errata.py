@@ -8,7 +8,7 @@ ERRATA = {
     "lem10": Erratum(
         r"c := \frac{K^2}{2 n^{d-1} (1 + \frac Kn)(1 + \frac1n)^{d-2}}",
         "K in place of its square, as the proof of the lemma has it: this c minimizes the criterion.",
-        "With the square of the main text the criterion exceeds 1/2 for K > 2.",
+        "The square stands in the text before the lemma alone. With it the criterion is 1/2 at K = 2, more beyond.",
         "helmbold2017-lem10-corrected",
         """\
 from fractions import Fraction as F
