@@ -128,30 +128,34 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(count_checks.supermodular, 1.0),
         control=partial(count_checks.supermodular, -0.5),
         objects=("models.ReLUNet",),
-        note="The definition is stronger than lattice supermodularity: it includes convexity along each direction.",
+        note="The definition is stronger than lattice supermodularity: it includes midpoint convexity along each "
+        "direction v >= 0.",
     ),
     Claim(
         "helmbold2017-lem12",
         f"{SOURCE}, Lemma 12",
-        "Non-negative weights make a network supermodular whose activations are convex and non-decreasing; the gadget "
-        "network is not, for K >= 2.",
+        "A network with non-negative weights, any biases and convex, non-decreasing activations computes a "
+        "supermodular function of its input; the gadget network does not, for K >= 2.",
         check=lambda: [*count_checks.supermodular(1.0), *count_checks.gadgets_are_not_supermodular()],
         control=partial(count_checks.supermodular, 1.0, convex=False),
         objects=("models.ReLUNet",),
+        note="Printed with activations that are continuous, and differentiable except on a finite set: convexity makes "
+        "that needless. The second half is ours.",
     ),
     Claim(
         "helmbold2017-def13",
         f"{SOURCE}, Definition 13",
-        "psi(l) is the mean dropout output on (1, ..., 1) given l kept inputs; that of the gadget network is not "
-        "convex for K >= 2.",
+        "psi(l) is the mean output under dropout on (1, ..., 1) given that l of the K inputs are kept; that of the "
+        "gadget network is not convex for K >= 2.",
         check=partial(count_checks.mean_by_count, 1.0),
         control=partial(count_checks.mean_by_count, 0.8),
         objects=("models.ReLUNet",),
+        note="The second half is ours: psi of gadgets is 0 at 0 and one constant beyond.",
     ),
     Claim(
         "helmbold2017-lem14",
         f"{SOURCE}, Lemma 14",
-        "psi is convex for ReLU networks with non-negative weights and any biases.",
+        "psi of Definition 13 is convex in l = 0, ..., K for ReLU networks with non-negative weights and any biases.",
         check=partial(count_checks.convex_in_count, True),
         control=partial(count_checks.convex_in_count, False),
         objects=("models.ReLUNet",),
@@ -200,7 +204,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm17",
         f"{SOURCE}, Theorem 17",
-        "Standard architecture, drop 1/2: for K = 2, any fixed depth and n large every optimum of dropout on P_(1,1) "
+        "Standard architecture, drop 1/2: for K = 2, any fixed depth and n large every minimizer of J_D on P_((1,1),1) "
         "has a negative weight.",
         check=lambda: [
             *negative_checks.negative_weights_win(((2, 5), (2, 8), (2, 100))),
@@ -208,13 +212,15 @@ CLAIMS: tuple[Claim, ...] = (
         ],
         control=partial(negative_checks.negative_weights_win, ((2, 4),)),
         objects=("penalties.criterion",),
-        note="At depth 2 by the NOR network, which takes n >= 5; exactly from n = 3 on, see droptics-negative-weights. "
-        "Deeper by gadgets with a bias, n = 10 d, against 1/8, which Lemma 12 gives for every depth.",
+        note="At depth 2 by the network of droptics-nor-network, which takes n >= 5; exactly from n = 3 on, see "
+        "droptics-negative-weights. Deeper by gadgets with a bias, n = 10 d, against 1/8, which Lemma 12 gives for "
+        "every depth. The standard architecture asks for a perfect square K, which 2 is not; nothing rests on that.",
     ),
     Claim(
         "helmbold2017-thm17-proof",
         f"{SOURCE}, proof of Theorem 17",
-        "With bias 1/5 and the weights of Lemma 10 the criterion tends to 1/10.",
+        "For K = 2 and n -> infinity W_neg with output bias 1/5, its other parameters those of Lemma 10 (corrected), "
+        "has a criterion on P_((1,1),1) that tends to 1/10.",
         "slip",
         check=partial(negative_checks.unscaled_limit, 0.1),
         control=partial(negative_checks.unscaled_limit, 0.115),
@@ -223,9 +229,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm17-proof-corrected",
         f"{SOURCE}, proof of Theorem 17, corrected",
-        "At drop 1/2, with t/2 the criterion and c the output weights of the gadget network of Lemma 10 (corrected), "
-        "the best bias is b = t/(1+t), and with output weights (1-b)c the criterion on P_(1,1) is t/(2(1+t)). For "
-        "K = 2 and n -> infinity b tends to 1/5 and the criterion to 1/10.",
+        "At drop 1/2, with t/2 the criterion on P_(1,1) and c the output weights of W_neg of Lemma 10 (corrected), its "
+        "best output bias is b = t/(1+t), with output weights (1-b)c, and its criterion then t/(2(1+t)). For K = 2 and "
+        "n -> infinity b tends to 1/5 and the criterion to 1/10.",
         check=partial(checks.gadget_bias, 1.0),
         control=partial(checks.gadget_bias, 0.0),
         objects=("penalties.criterion",),
@@ -233,23 +239,24 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm18",
         f"{SOURCE}, Theorem 18 (b)",
-        "On P_{x,y}, x = (1, ..., 1), y >= 0, the equal-weights network has risk 0 and, at p = 1/2, criterion at least "
-        "y^2/(K+1).",
+        "On P_{x,y}, x = (1, ..., 1), y >= 0, the network of all weights (y/(K n^(d-1)))^(1/d) and no biases has risk "
+        "0 and, at p = 1/2, criterion at least y^2/(K+1).",
         check=lambda: [*checks.growth(lambda K: 1 / (K + 1)), *checks.growth(lambda K: 1 / K)],
         control=partial(checks.growth, lambda K: 1.1 / K),
         objects=("penalties.criterion",),
         note="P_{x,y} is the single example, as in the notation of Appendix A: the criterion is "
-        "y^2((1+q/(pK))(1+q/(pn))^(d-1) - 1), at least y^2/K. Under P_(x,y) of Definition 1 it would be half of that.",
+        "y^2((1+q/(pK))(1+q/(pn))^(d-1) - 1), at p = 1/2 at least y^2/K. Under P_(x,y) of Definition 1 it would be "
+        "half of that.",
     ),
     Claim(
         "helmbold2017-thm18-decay",
         f"{SOURCE}, Theorem 18 (a) and (c)",
-        "The network of equal weights and risk zero at x = (1, ..., 1) has weights of at most one for 0 <= y <= "
-        "K n^(d-1), and J_2 <= (lam y^(2/d)/2)(Kn + n^2(d-2) + n).",
+        "On P_{x,y}, x = (1, ..., 1), 0 <= y <= K n^(d-1), the network of all weights c = (y/(K n^(d-1)))^(1/d) and no "
+        "biases, of risk 0, has c <= 1 and J_2 <= (lam y^(2/d)/2)(Kn + n^2(d-2) + n).",
         check=partial(checks.growth_decay, 1.0),
         control=partial(checks.growth_decay, 0.9),
         objects=("models.ReLUNet", "penalties.risk"),
-        note="Exactly J_2 = lam/2 c^2 (Kn + n^2(d-2) + n), c the common weight.",
+        note="Exactly J_2 = lam/2 c^2 (Kn + n^2(d-2) + n).",
     ),
     Claim(
         "helmbold2017-thm19",
@@ -264,8 +271,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm20",
         f"{SOURCE}, Theorem 20",
-        "The dropout penalty depends on the labels at every rate q: of two units with all weights one, at x = (1,-2), "
-        "it falls by 4q per unit of y.",
+        "The dropout penalty of some network depends on the labels at every rate q in (0, 1): of two hidden units, all "
+        "weights one and no biases, at x = (1, -2), it falls by 4q per unit of y.",
         check=partial(checks.label_dependence, -4.0),
         control=partial(checks.label_dependence, -3.9),
         objects=("penalties.penalty",),
@@ -278,21 +285,22 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.not_monotone, (0.3, 0.5, 0.7)),
         control=partial(checks.not_monotone, (0.6, 0.7, 0.8)),
         objects=("penalties.penalty",),
-        note="That of the worked example does, and those of at least a fifth of 60 random networks of two inputs and "
-        "two units.",
+        note="That of Figure 1 at x = (1, -1), y = 8 does, and those of at least a fifth of 60 random networks of two "
+        "inputs and two hidden units.",
     ),
     Claim(
         "helmbold2017-sec4.3",
         f"{SOURCE}, Section 4.3, remark on zero embeddings",
-        "With further inputs that are zero the criterion stays what it was. At drop 1/2, on x = 0 and examples of two "
-        "ones among K inputs, half of each, one W_neg of output bias 1/5, its output weights times 4/5, has J_D near "
-        "1/10 when n is large, whichever examples these are; no network with non-negative weights has less than 1/8, "
-        "nor with fixed further features.",
+        "Weights on further inputs that are zero change no criterion. At drop 1/2, on half (0, 0) and half any "
+        "examples (x, 1), x with two ones among K inputs, one W_neg with output bias 1/5 and output weights times 4/5 "
+        "has J_D near 1/10 for n >> K; no network with non-negative weights has less than 1/8, nor beside further "
+        "features of fixed values.",
         check=partial(count_checks.zero_embeddings, 2),
         control=partial(count_checks.zero_embeddings, 3),
         objects=("penalties.criterion",),
-        note="Exactly (b^2 + t(1-b)^2)/2 with t = 1 - (1-q^2)/(1 + qK/(pn)) at depth 2, output bias b. Of W_neg only "
-        "the bias is printed; with the weights of Lemma 10 J_D tends to .115, see helmbold2017-thm17-proof.",
+        note="Exactly (b^2 + t(1-b)^2)/2 with t = 1 - (1-q^2)/(1 + qK/(pn)) at depth 2, output bias b and output "
+        "weights times 1 - b. Of W_neg only the bias is printed; with the weights of Lemma 10 J_D tends to .115, see "
+        "helmbold2017-thm17-proof.",
     ),
     *PROOFS,
 )
