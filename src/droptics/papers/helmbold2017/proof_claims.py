@@ -16,13 +16,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-def2",
         f"{SOURCE}, Definition 2",
-        "Dropout aversion of P: the largest risk of a minimizer of J_D beyond the least risk.",
+        "Dropout aversion of P: the largest risk of a minimizer of J_D less the infimum of the risk over all networks.",
         check=partial(decay_checks.aversion, risk),
         control=partial(decay_checks.aversion, exact),
         objects=("penalties.criterion", "penalties.risk"),
-        note="Evaluated where the optimum is known, for one or two inputs and units: 4/25 for two inputs, one unit and "
-        "drop 1/2, and with noisy labels, whose least risk is not 0. All minimizers found there have one risk. The "
-        "definition needs minimizers to exist.",
+        note="Evaluated where the optimum is known, for one or two inputs and units: 4/25 on P_(1,1) for two inputs, "
+        "one unit and drop 1/2, and with noisy labels, whose least risk is not 0. All minimizers found there have one "
+        "risk. The definition needs minimizers to exist.",
     ),
     Claim(
         "helmbold2017-def3",
@@ -37,7 +37,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm5-proof",
         f"{SOURCE}, proof of Theorem 5",
-        "D(W, x, R) = prod c_j D(W', x, R).",
+        "With W' of (3), for any c_j > 0, D(W, x, R) = (prod_j c_j) D(W', x, R).",
         "slip",
         check=partial(checks.rescaled_layers, True, swap=True),
         control=partial(checks.rescaled_layers, True),
@@ -60,7 +60,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-def21",
         f"{SOURCE}, Definition 21",
-        "Aversion witness: a minimizer of J_2 that has the largest risk among them; on P_(x,1), at depth 2 and "
+        "Aversion witness: a minimizer of J_2 that has the largest risk among them; on P_(x,1), x != 0, at depth 2 and "
         "lam > 0, its risk is min(1/4, lam^2/x.x).",
         check=partial(decay_checks.witness, 1.0),
         control=partial(decay_checks.witness, 1.2),
@@ -69,14 +69,15 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem22",
         f"{SOURCE}, Lemma 22",
-        "At depth 2, on P_(x,1), every hidden node may be taken to be zero on one of 0 and x.",
+        "Every hidden node of a minimizer of J_2 on P_(x,1), depth 2, may be taken to have h_j(0) = 0 or h_j(x) = 0.",
         check=partial(decay_checks.hinges, lambda w, least: w * least),
         control=partial(decay_checks.hinges, lambda w, least: least / w),
     ),
     Claim(
         "helmbold2017-lem22-proof",
         f"{SOURCE}, proof of Lemma 22",
-        "Subtracting m = min{h(0), h(x)} from the node's bias and adding m/w to b changes no output.",
+        "At depth 2, for a node with output weight w_j != 0 and positive values at 0 and x, subtracting m = "
+        "min{h_j(0), h_j(x)} from its bias and adding m/w_j to the output bias b changes no output at 0 and x.",
         "slip",
         check=partial(decay_checks.hinges, lambda w, least: least / w),
         control=partial(decay_checks.hinges, lambda w, least: w * least),
@@ -112,29 +113,30 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem25",
         f"{SOURCE}, Lemma 25",
-        "Of a minimizer of J_2 without biases in its hidden nodes, as Lemmas 22 to 24 leave it, v_j.x >= 0 for every "
-        "node: otherwise its weights serve nothing, and without them the penalty is smaller.",
+        "Of a minimizer of J_2 on P_(x,1) without biases in its hidden nodes, as Lemmas 22 to 24 leave it, v_j.x >= 0 "
+        "for every node: otherwise its weights serve nothing, and without them the L2 penalty is smaller.",
         check=partial(decay_checks.needless_node, -1.0),
         control=partial(decay_checks.needless_node, 1.0),
     ),
     Claim(
         "helmbold2017-lem27",
         f"{SOURCE}, Lemma 27",
-        "Every v_j of a minimizer of J_2 on P_(x,1) is a multiple of x.",
+        "Every v_j, the weights into hidden node j, of a minimizer of J_2 on P_(x,1), depth 2, is a multiple of x.",
         check=partial(decay_checks.along_input, 0.0),
         control=partial(decay_checks.along_input, 0.05),
     ),
     Claim(
         "helmbold2017-lem28",
         f"{SOURCE}, Lemma 28",
-        "The output of the witness at x is at most 1.",
+        "The output at x of the witness on P_(x,1) that Lemmas 22 to 25 leave is at most 1.",
         check=partial(decay_checks.output_level, 1.0),
         control=partial(decay_checks.output_level, 0.95),
     ),
     Claim(
         "helmbold2017-lem29",
         f"{SOURCE}, Lemma 29",
-        "Among networks 1/2 + w^T V(. - x/2) of the same penalty the witness has the largest output at x.",
+        "Among networks that compute 1/2 + w^T V(x~ - x/2) and have the same L2 penalty the witness on P_(x,1) has the "
+        "largest output at x.",
         check=partial(decay_checks.largest_output, 1.0),
         control=partial(decay_checks.largest_output, 0.9),
     ),
@@ -149,7 +151,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-def31",
         f"{SOURCE}, Definition 31",
-        "Node j contributes w_j alpha_j x.x to the activation and lam/2 (w_j^2 + alpha_j^2 x.x) to the penalty.",
+        "Node j contributes w_j h_j(x) = w_j alpha_j x.x to the activation w^T V x at the output and lam/2 (w_j^2 + "
+        "alpha_j^2 x.x) to the L2 penalty.",
         check=partial(decay_checks.contributions, 1.0, 1.0),
         control=partial(decay_checks.contributions, 1.0, 0.9),
         note="Checked: they are what activation and penalty lose without the node.",
@@ -167,7 +170,7 @@ CLAIMS: tuple[Claim, ...] = (
         "helmbold2017-lem33",
         f"{SOURCE}, Lemma 33",
         "The least sum of squared weights of a network of one hidden layer without hidden biases that has activation "
-        "A >= 0 at x != 0 is 2A/||x||.",
+        "A >= 0 at its output on x != 0 is 2A/||x||.",
         check=partial(decay_checks.budget, 1.0),
         control=partial(decay_checks.budget, 0.9),
         note="Printed without A >= 0, which its use in the proof of Theorem 7 has: below 0 it is 2|A|/||x||.",
@@ -175,8 +178,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-misprints",
         f"{SOURCE}, misprints",
-        "Lemma 9: x in {0,1}^K and the i-th input; Appendix A: P_(x,y) is the single example there; proof of Theorem "
-        "17: key nodes output 2; Lemma 32: it is node j that contributes, not k.",
+        "Meant: in Lemma 9 x in {0,1}^K (printed n), before it that the i-th (K-th) input is 1; in Theorem 17 "
+        "P_((1,1),1) (P_{(1,1),1}, in Appendix A the single example), in its proof that key nodes send 2 (every node "
+        "1); in Definition 21 the risk R (the letter of patterns); after Lemma 24 a_n (a_K); in Lemma 32 node j (k).",
         "not checked",
         note="Slips of notation: the checks of these statements use what is meant.",
     ),
