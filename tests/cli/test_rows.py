@@ -11,6 +11,7 @@ from droptics.cli.complete import complete_command
 from droptics.cli.laws import law_for, law_for_widths
 from droptics.cli.optimum import optimum_command
 from droptics.cli.penalty import penalty_command
+from droptics.cli.tables import listed, show
 from droptics.datasets import Ratings, planted_ratings
 from droptics.masks import Bernoulli, Block, Product, SlidingBlock
 from droptics.models import DeepLinear, TwoLayerLinear
@@ -127,3 +128,13 @@ def test_rows_of_a_completion(folder, capsys, options):
         "unknown_ids": errors.unknown,
     }
     same(capsys.readouterr().out, wanted)
+
+
+def test_brackets_in_tables_are_no_styles(capsys):
+    listed([{"id": "a", "statement": "E[x_i^2] > 0, [bold]x[/bold] and [n]"}], title="of [claims]")
+    found = capsys.readouterr().out
+    assert "E[x_i^2] > 0, [bold]x[/bold] and [n]" in found
+    assert "of [claims]" in found
+    show("data[x].npz", {"E[x y]": 0.5, "model": "net[a].npz"}, as_json=False)
+    found = capsys.readouterr().out
+    assert all(words in found for words in ("data[x].npz", "E[x y]", "0.5", "net[a].npz"))

@@ -34,6 +34,6 @@ def demo_command(out: Annotated[Path, "Folder for the page; created if needed."]
             sections.append(section)
             progress.console.print(f"[bold]{section.title}[/bold]")
             for line in section.lines:
-                progress.console.print(f"  {line}", highlight=False)
+                progress.console.print(f"  {line}", highlight=False, markup=False)
             progress.advance(task, seconds)
     console.print(str(write_page(sections, out)), soft_wrap=True, highlight=False)
