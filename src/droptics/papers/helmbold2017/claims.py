@@ -135,7 +135,7 @@ CLAIMS: tuple[Claim, ...] = (
         "helmbold2017-lem12",
         f"{SOURCE}, Lemma 12",
         "A network with non-negative weights, any biases and convex, non-decreasing activations computes a "
-        "supermodular function of its input; the gadget network does not, for K >= 2.",
+        "supermodular function of its input; W_neg of Lemma 10 does not, for K >= 2.",
         check=lambda: [*count_checks.supermodular(1.0), *count_checks.gadgets_are_not_supermodular()],
         control=partial(count_checks.supermodular, 1.0, convex=False),
         objects=("models.ReLUNet",),
@@ -145,12 +145,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-def13",
         f"{SOURCE}, Definition 13",
-        "psi(l) is the mean output under dropout on (1, ..., 1) given that l of the K inputs are kept; that of the "
-        "gadget network is not convex for K >= 2.",
+        "psi(l) is the mean output under dropout on (1, ..., 1) given that l of the K inputs are kept; that of "
+        "W_neg of Lemma 10 is not convex for K >= 2.",
         check=partial(count_checks.mean_by_count, 1.0),
         control=partial(count_checks.mean_by_count, 0.8),
         objects=("models.ReLUNet",),
-        note="The second half is ours: psi of gadgets is 0 at 0 and one constant beyond.",
+        note="The second half is ours: psi of W_neg is 0 at 0 and one positive number at all other l.",
     ),
     Claim(
         "helmbold2017-lem14",
@@ -219,8 +219,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm17-proof",
         f"{SOURCE}, proof of Theorem 17",
-        "For K = 2 and n -> infinity W_neg with output bias 1/5, its other parameters those of Lemma 10 (corrected), "
-        "has a criterion on P_((1,1),1) that tends to 1/10.",
+        "At drop 1/2, for K = 2 and n -> infinity, W_neg with output bias 1/5, its other parameters those of Lemma 10 "
+        "(corrected), has a criterion on P_((1,1),1) that tends to 1/10.",
         "slip",
         check=partial(negative_checks.unscaled_limit, 0.1),
         control=partial(negative_checks.unscaled_limit, 0.115),

@@ -143,8 +143,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-def30",
         f"{SOURCE}, Definition 30",
-        "At an optimum of J_2 whose nodes are zero at 0, alpha_j is the number with v_j = alpha_j x, so that h_j(x) = "
-        "alpha_j x.x.",
+        "At a minimizer of J_2 on P_(x,1), x != 0, depth 2, whose nodes are zero at 0, alpha_j is the number with v_j "
+        "= alpha_j x, so that h_j(x) = alpha_j x.x.",
         check=partial(decay_checks.contributions, 1.0, 1.0),
         control=partial(decay_checks.contributions, 1.01, 1.0),
     ),
