@@ -298,7 +298,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(count_checks.zero_embeddings, 2),
         control=partial(count_checks.zero_embeddings, 3),
         objects=("penalties.criterion",),
-        note="Exactly (b^2 + t(1-b)^2)/2 with t = 1 - (1-q^2)/(1 + qK/(pn)) at depth 2, output bias b and output "
+        note="Exactly (b^2 + t(1-b)^2)/2 with t = 1 - (1-q^2)/D, D of Lemma 10 (corrected), output bias b and output "
         "weights times 1 - b. Of W_neg only the bias is printed; with the weights of Lemma 10 J_D tends to .115, see "
         "helmbold2017-thm17-proof.",
     ),

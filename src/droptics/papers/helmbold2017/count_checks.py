@@ -133,17 +133,19 @@ def convex_in_count(positive: bool) -> list[Comparison]:
 
 
 def zero_embeddings(ones: int) -> list[Comparison]:
-    """One gadget network on every zero-embedding of ((1, 1), 1): t = 1 - (1 - q^ones)/D with D = 1 + qK/(pn).
+    """One gadget network on every zero-embedding of ((1, 1), 1): t = 1 - (1 - q^ones)/D with D of Lemma 10.
 
     Wide ones of bias 1/5 come near 1/10, on mixtures, too. Weights on inputs that are zero change no criterion, for
     networks in general position.
     """
     found = []
-    for K, n, bias, drop in ((3, 3, 0.0, 0.5), (3, 6, 0.2, 0.5), (4, 4, 0.2, 0.5), (3, 6, 0.3, 0.3)):
-        net = networks.gadget_network(K, n, 2, drop, bias)
-        rest = 1 - (1 - drop**ones) / (1 + drop / (1 - drop) * K / n)
+    cases = ((3, 3, 2, 0.0, 0.5), (3, 6, 2, 0.2, 0.5), (4, 4, 2, 0.2, 0.5), (3, 6, 2, 0.3, 0.3), (3, 3, 3, 0.2, 0.4))
+    for K, n, d, bias, drop in cases:
+        net, odds = networks.gadget_network(K, n, d, drop, bias), drop / (1 - drop)
+        rest = 1 - (1 - drop**ones) / ((1 + odds * K / n) * (1 + odds / n) ** (d - 2))
         for pair in itertools.combinations(range(K), 2):
-            value, label = exact(net, networks.two_points(_pair(K, pair)), drop), f"K={K} n={n} q={drop}, inputs {pair}"
+            value = exact(net, networks.two_points(_pair(K, pair)), drop)
+            label = f"K={K} n={n} d={d} q={drop}, inputs {pair}"
             found.append(compare(value, "==", (bias**2 + rest * (1 - bias) ** 2) / 2, label))
     for K, n in ((3, 300), (4, 800)):
         net = networks.gadget_network(K, n, 2, bias=0.2)
