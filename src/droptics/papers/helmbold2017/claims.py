@@ -20,7 +20,7 @@ CLAIMS: tuple[Claim, ...] = (
         "and risk 64: the dropout penalty is -10.",
         check=partial(checks.worked_example, 54.0),
         control=partial(checks.worked_example, 55.0),
-        objects=("penalties.criterion", "models.ReLUNet"),
+        objects=("penalties.criterion", "models.ReLUNet", "penalties.penalty", "penalties.risk"),
     ),
     Claim(
         "helmbold2017-def1",
@@ -40,7 +40,7 @@ CLAIMS: tuple[Claim, ...] = (
         "W_1 A^-1 has the criterion and the risk that the one with W_1 has on P.",
         check=partial(checks.rescaled_inputs, 1.0),
         control=partial(checks.rescaled_inputs, 1.1),
-        objects=("penalties.criterion", "models.ReLUNet"),
+        objects=("penalties.criterion", "models.ReLUNet", "penalties.risk"),
     ),
     Claim(
         "helmbold2017-sec3",
@@ -225,6 +225,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(negative_checks.unscaled_limit, 0.1),
         control=partial(negative_checks.unscaled_limit, 0.115),
         erratum=ERRATA["thm17-proof"],
+        objects=("penalties.criterion",),
     ),
     Claim(
         "helmbold2017-thm17-proof-corrected",
@@ -243,7 +244,7 @@ CLAIMS: tuple[Claim, ...] = (
         "0 and, at p = 1/2, criterion at least y^2/(K+1).",
         check=lambda: [*checks.growth(lambda K: 1 / (K + 1)), *checks.growth(lambda K: 1 / K)],
         control=partial(checks.growth, lambda K: 1.1 / K),
-        objects=("penalties.criterion",),
+        objects=("penalties.criterion", "penalties.risk"),
         note="P_{x,y} is the single example, as in the notation of Appendix A: the criterion is "
         "y^2((1+q/(pK))(1+q/(pn))^(d-1) - 1), at p = 1/2 at least y^2/K. Under P_(x,y) of Definition 1 it would be "
         "half of that.",

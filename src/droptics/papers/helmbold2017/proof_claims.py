@@ -44,6 +44,9 @@ CLAIMS: tuple[Claim, ...] = (
         objects=(
             "models.ReLUNet",
             "equalization.rescale",
+            "penalties.criterion",
+            "penalties.penalty",
+            "penalties.risk",
         ),
         erratum=ERRATA["thm5-proof"],
     ),

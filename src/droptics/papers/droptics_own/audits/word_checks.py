@@ -64,7 +64,8 @@ def worded_reports(scale: float) -> list[Comparison]:
     )
     penalty = group.penalty
     assert penalty is not None
-    found.append(compare(penalty["upper"] - penalty["value"], "==", scale * 0.05 * 3**0.5, "its half width"))
+    for name, side in (("lower", 1.2 - 1.23456), ("upper", 1.3 - 1.23456)):
+        found.append(compare(penalty[name] - penalty["value"], "==", scale * side * 3**0.5, f"its {name} end"))
     found.append(compare([penalty["value"], group.share or 0.0], "==", scale * tensor([3 * 1.23456, 0.3]), "its sums"))
     lacking = Group("x", "dropout", ["x"], [{**items[0], "penalty": None, "share": None}])
     found.append(same((lacking.penalty, lacking.share), (None, None), "a group without numbers", scale))
