@@ -9,7 +9,7 @@ import json
 import math
 import re
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -81,6 +81,12 @@ def test_two_numbers_share_the_scale_of_the_larger_one():
     assert (item.left, item.scale, item.holds) == (1.0, 1e6, True)
     assert not compare(left[1], "==", right[1]).holds
     assert not compare(left / 1e6, "==", right / 1e6 + 1e-6).holds
+
+
+def test_comparisons_hold_plain_numbers_whatever_they_are_given():
+    found = compare(torch.tensor(2.0), "==", 2.5, "x", torch.tensor(0.1), torch.tensor(8.0))
+    assert json.loads(json.dumps(asdict(found))) == asdict(found)
+    assert found.holds
 
 
 def test_compare_keeps_the_worst_entry():

@@ -108,12 +108,12 @@ def compare(
     if a.size == 0:
         raise ValueError(f"left and right must hold numbers to compare, got none in {label or relation!r}")
     sizes = np.abs([a, b]) if a.size > 1 else np.zeros(1)
-    largest = max(scale, float(sizes.max(initial=0.0, where=np.isfinite(sizes))))
+    largest = max(float(scale), float(sizes.max(initial=0.0, where=np.isfinite(sizes))))
     with np.errstate(invalid="ignore", over="ignore"):  # inf - inf and what is beyond float64 are judged below
         gap = np.where(a == b, 0.0, a - b)
     badness = (-1 if relation in (">=", ">", "!=") else 1) * (np.abs(gap) if relation in ("==", "!=") else gap)
     worst = int(np.where(np.isnan(badness), math.inf, badness).argmax())
-    return compared(Comparison(float(a[worst]), relation, float(b[worst]), label, precision, largest))
+    return compared(Comparison(float(a[worst]), relation, float(b[worst]), label, float(precision), largest))
 
 
 def _numbers(value: object, name: str) -> np.ndarray:
