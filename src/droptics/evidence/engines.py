@@ -7,6 +7,7 @@ was computed. A worker that dies is retried once and then reported; an exception
 from __future__ import annotations
 
 import abc
+import gc
 import multiprocessing
 import time
 import uuid
@@ -173,6 +174,7 @@ def _start() -> _Worker:
 
 def _serve(pipe: Connection) -> None:
     """Life of a worker process: take a task, send back what became of it, until the pipe closes."""
+    gc.set_threshold(50_000, 20, 50)  # what the libraries load is garbage of nobody, and each look goes through it
     with suppress(EOFError, KeyboardInterrupt):
         while True:
             pipe.send(perform(pipe.recv()))
