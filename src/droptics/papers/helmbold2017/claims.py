@@ -30,8 +30,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.mixture, 0.5),
         control=partial(checks.mixture, 0.6),
         objects=("penalties.criterion",),
-        note="P_{x,y}, without brackets, is the single example in Appendix A and Theorem 18: where the output at 0 is "
-        "0, its criteria are twice as large.",
+        note="P_{x,y}, without brackets, is the single example in Appendix A and Theorem 18: where every masked output "
+        "at 0 is 0, its criteria are twice as large.",
     ),
     Claim(
         "helmbold2017-thm4",
@@ -50,8 +50,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(decay_checks.centering, lambda inputs: inputs - inputs.mean(0)),
         control=partial(decay_checks.centering, lambda inputs: inputs / 2),
         objects=("penalties.criterion", "penalties.risk"),
-        note="Printed is that different networks appear to be required for different patterns; the numbers are ours. "
-        "Rescaling is an invariance (Theorem 4).",
+        note="Printed is that each pattern seems to need a network of its own; the numbers are ours. Rescaling is an "
+        "invariance (Theorem 4).",
     ),
     Claim(
         "helmbold2017-thm5",
@@ -294,7 +294,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Section 4.3, remark on zero embeddings",
         "Weights on further inputs that are zero change no criterion. At drop 1/2, on half (0, 0) and half any "
         "examples (x, 1), x with two ones among K inputs, one W_neg with output bias 1/5 and output weights times 4/5 "
-        "has J_D near 1/10 for n >> K; no network with non-negative weights has less than 1/8, nor beside further "
+        "has J_D near 1/10 for n >> K, d fixed; no network with non-negative weights has less than 1/8, nor beside further "
         "features of fixed values.",
         check=partial(count_checks.zero_embeddings, 2),
         control=partial(count_checks.zero_embeddings, 3),

@@ -138,8 +138,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-lem29",
         f"{SOURCE}, Lemma 29",
-        "Among networks that compute 1/2 + w^T V(x~ - x/2) and have the same L2 penalty the witness on P_(x,1) has the "
-        "largest output at x.",
+        "Among networks that compute 1/2 + w^T V(x~ - x/2) of their input x~, V the weights into the hidden nodes and "
+        "w those into the output, and have the same L2 penalty the witness on P_(x,1) has the largest output at x.",
         check=partial(decay_checks.largest_output, 1.0),
         control=partial(decay_checks.largest_output, 0.9),
     ),

@@ -144,9 +144,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.3-conjugate",
         f"{SOURCE}, proof of Theorem 2.3",
-        "For X of full column rank the convex conjugate at Q of Lambda/beta, the infimum over d, U and V of (d/r) "
-        "sum_i ||U_i V_i^T X||_F^2, is (sigma_1(Q)^2 + ... + sigma_r(Q)^2)/4, and so is that of the squared r-support "
-        "norm of singular values.",
+        "For X of full column rank the convex conjugate at Q of Lambda/beta, the infimum over d, U and V with U V^T X "
+        "= A of (d/r) sum_i ||U_i V_i^T X||_F^2, is (sigma_1(Q)^2 + ... + sigma_r(Q)^2)/4, and so is that of the "
+        "squared r-support norm of singular values.",
         check=partial(norm_checks.conjugate, 0.25),
         control=partial(norm_checks.conjugate, 0.26),
         objects=("norms.k_support",),

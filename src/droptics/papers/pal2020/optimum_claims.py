@@ -136,8 +136,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.7-rank",
         f"{SOURCE}, Theorems 2.3 and 2.7, assumption on X",
-        "If X has full column rank and the network rank(A*) - rho* + 1 blocks or more, the closed form A* on the "
-        "singular values of Y has the least objective.",
+        "If X has full column rank and the network has rank(A*) - rho* + 1 blocks or more, rho* the index of the "
+        "corrected Theorem 2.3 at A*, the closed form A* on the singular values of Y has the least objective.",
         check=partial(optimum_checks.rank_of_inputs, ((3, 1, 3), (3, 2, 2), (2, 2, 2)), False),
         control=partial(optimum_checks.rank_of_inputs, ((4, 1, 3),), False),
         objects=("linalg.k_support_shrink",),
