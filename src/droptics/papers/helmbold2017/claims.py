@@ -294,8 +294,8 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Section 4.3, remark on zero embeddings",
         "Weights on further inputs that are zero change no criterion. At drop 1/2, on half (0, 0) and half any "
         "examples (x, 1), x with two ones among K inputs, one W_neg with output bias 1/5 and output weights times 4/5 "
-        "has J_D near 1/10 for n >> K, d fixed; no network with non-negative weights has less than 1/8, nor beside further "
-        "features of fixed values.",
+        "has J_D near 1/10 for n >> K, d fixed; no network with non-negative weights has less than 1/8, nor beside "
+        "further features of fixed values.",
         check=partial(count_checks.zero_embeddings, 2),
         control=partial(count_checks.zero_embeddings, 3),
         objects=("penalties.criterion",),

@@ -64,7 +64,7 @@ NUMBERS = {
 MEANT = {"thm5-proof": "thm4", "lem21-proof": "lem21", "lem4-proof": "lem4", "lem5-proof": "lem5"}
 NOTES = {
     "def2": "Stronger than the earlier definition: every product must equal ||UV^T||_*/r, not only one another; the "
-    "next sentence of the definition, 'equivalently', asks only for the latter, which is weaker.",
+    "next sentence asks only for the latter, which is weaker, and the one after it calls the two equivalent.",
     "thm2": "With dropout: at lam = 0, the left panel of Figure 2-1, optima need not be.",
     "rem4": "Counted are products, d r^2 for the Gram matrix and for each factor times Q, and the cubes of the sizes "
     "of eigendecompositions and of bases, which sum to at most r^4.",

@@ -181,8 +181,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.3-cauchy",
         f"{SOURCE}, before Proposition 2",
-        "sum_k |u_k| a_k <= sqrt(d1 R(w)) at every rate, R(w) = lam sum_k u_k^2 a_k^2, lam = p/(1-p), as it is "
-        "displayed before.",
+        "sum_k |u_k| a_k <= sqrt(d1 R(w)) at every rate, R(w) = E Rhat(w) = lam sum_k u_k^2 a_k^2, lam = p/(1-p), for "
+        "Rhat as it is displayed before.",
         "slip",
         check=partial(relu_checks.cauchy_schwarz, True),
         control=partial(relu_checks.cauchy_schwarz, False),

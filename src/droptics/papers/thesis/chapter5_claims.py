@@ -121,9 +121,9 @@ CLAIMS: tuple[Claim, ...] = (
         vacuity=partial(bound_checks.lazy_is_vacuous, False),
         objects=("bounds.lazy", "bounds.lazy_setting"),
         note="In expectation over start, samples AND masks, where the print has probability one over the masks: see "
-        "thesis-lem11; base-2 loss, ||x|| = 1 and 2 eta T >= 1; ln T^2 is printed, which must be (ln T)^2. Checked: "
-        "that the lemmas, put together again, stay below it, and the order; (lam^2 + 2.45)/(eta T) is four times "
-        "sharper (droptics-lazy-constant).",
+        "thesis-lem11; printed is the event with 2 sqrt(ln m) alone: see thesis-sec5.3; base-2 loss, ||x|| = 1 and 2 "
+        "eta T >= 1; ln T^2 is printed, which must be (ln T)^2. Checked: that the lemmas, put together again, stay "
+        "below it, and the order; (lam^2 + 2.45)/(eta T) is four times sharper (droptics-lazy-constant).",
     ),
     Claim(
         "thesis-thm15",

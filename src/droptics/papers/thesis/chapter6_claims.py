@@ -204,7 +204,8 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, after Corollary 4, corrected",
         "For kappa = 1/sqrt m, omega^2 = 3/(R+nu)^2 and eta_tr = 1/(R+nu)^2 the attacks of T steps together, that on "
         "W_t counted as 8 nu^2 ||W_t||_F^2/eps, no whole number, cost at most 12 nu^2 T(T+1)/((R+nu)^2 eps); with the "
-        "printed T and eps <= 1/2 that is at most 196608 nu^2 (R+nu)^2/((gamma-nu)^4 alpha^4 eps^5), as printed.",
+        "T_tr printed in Theorem 16 and eps <= 1/2 that is at most 196608 nu^2 (R+nu)^2/((gamma-nu)^4 alpha^4 eps^5), "
+        "as printed.",
         check=lambda: [*training_checks.total_cost(lambda T: T + 1), *checks.algorithm_6(0.3)],
         control=partial(training_checks.total_cost, lambda T: T),
         objects=("bounds.adversarial", "papers.thesis.leaky.adversarial_sgd"),

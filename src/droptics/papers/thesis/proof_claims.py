@@ -154,8 +154,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm15-constants",
         f"{SOURCE}, proof of Theorem 15",
-        "From a mean of Q_t(W_t) of at most 2 lam^2/(eta T), by Lemmas 12 and 13, and Theorem 22 the proof derives "
-        "(1/T) sum_t R(W_t;B_t) <= 12 lam^2/(eta T) + 6 ln(1/delta)/T.",
+        "A mean of Q_t(W_t) of at most 2 lam^2/(eta T), as Lemmas 12 and 13 give it, yields by Theorem 22 (1/T) sum_t "
+        "R(W_t;B_t) <= 12 lam^2/(eta T) + 6 ln(1/delta)/T.",
         "constant",
         check=partial(bound_checks.compression_constants, 12.0, 6.0),
         control=partial(bound_checks.compression_constants, 12.0, 7.0995),
@@ -165,8 +165,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm15-constants-corrected",
         f"{SOURCE}, proof of Theorem 15, corrected",
-        "From a mean of Q_t(W_t) of at most 2 lam^2/(eta T), by Lemmas 12 and 13, and Theorem 22 the proof derives "
-        "(1/T) sum_t R(W_t;B_t) <= 4 ln 2/(3-e) lam^2/(eta T) + 2/(3-e) ln(1/delta)/T, factors 9.84 and 7.10.",
+        "A mean of Q_t(W_t) of at most 2 lam^2/(eta T), as Lemmas 12 and 13 give it, yields by Theorem 22 (1/T) sum_t "
+        "R(W_t;B_t) <= 4 ln 2/(3-e) lam^2/(eta T) + 2/(3-e) ln(1/delta)/T, factors 9.84 and 7.10.",
         check=partial(bound_checks.compression_constants, 9.842, 7.0995),
         control=partial(bound_checks.compression_constants, 9.8, 7.0),
         objects=("bounds.martingale",),
@@ -191,8 +191,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.reflected_slope, 1.0),
         control=partial(checks.reflected_slope, 0.99),
         objects=("attacks.Reflected",),
-        note="The maximum is not enough for the next line, which uses both terms of the minimum. The sums of the proof "
-        "run over j in I_t, not outside it as printed.",
+        note="The maximum is not enough for the line that it is to justify, l_-'^2 <= -l_-, which uses both terms of "
+        "the minimum. The sums of the proof run over j in I_t, not outside it as printed.",
     ),
     Claim(
         "thesis-thm16-rate",
