@@ -19,6 +19,7 @@ from droptics.optima import certify, optimum
 from droptics.penalties import MonteCarlo, penalty, risk, sub_penalties
 from droptics.recommenders import DropoutCompletion
 from droptics.recommenders.ratings import triple
+from droptics.terminal import new_console, new_table, printed
 
 
 @pytest.fixture
@@ -138,3 +139,11 @@ def test_brackets_in_tables_are_no_styles(capsys):
     show("data[x].npz", {"E[x y]": 0.5, "model": "net[a].npz"}, as_json=False)
     found = capsys.readouterr().out
     assert all(words in found for words in ("data[x].npz", "E[x y]", "0.5", "net[a].npz"))
+
+
+def test_a_terminal_that_keeps_what_is_printed_keeps_brackets():
+    console, table = new_console(40), new_table("[n]")
+    table.add_row("net[a].drop")
+    console.print("E[x] is [bold]0[/bold]")
+    console.print(table)
+    assert all(words in printed(console) for words in ("E[x] is [bold]0[/bold]", "[n]", "net[a].drop"))

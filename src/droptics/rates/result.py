@@ -249,7 +249,7 @@ def _text(found: Rates, width: int = 110) -> str:
     console = new_console(width)
 
     def say(text: str) -> None:
-        console.print(text, highlight=False, markup=False)
+        console.print(text, highlight=False)
 
     say(f"{found.verdict}: {found.reason}")
     scan = new_table()

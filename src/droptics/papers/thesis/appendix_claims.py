@@ -233,7 +233,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem22",
         f"{SOURCE}, Lemma 22",
-        "Khintchine-Kahane: sqrt(sum ||x||^2)/sqrt 2 <= E ||sum zeta_i x_i|| <= sqrt(sum ||x||^2).",
+        "Khintchine-Kahane: sqrt(sum ||x_i||^2)/sqrt 2 <= E ||sum zeta_i x_i|| <= sqrt(sum ||x_i||^2), zeta_i fair "
+        "random signs.",
         check=partial(khintchine, 2**-0.5),
         control=partial(khintchine, 0.72),
         note="Printed are universal constants c1 and c2. 1/sqrt 2 is the best c1: two equal vectors, and 1 the best "
@@ -242,7 +243,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm17",
         f"{SOURCE}, Theorem 17",
-        "Hoeffding: P(sum X_i >= t) <= exp(-2 t^2/sum (M_i-m_i)^2) for independent X_i in [m_i, M_i] of mean zero.",
+        "Hoeffding: P(sum X_i >= t) <= exp(-2 t^2/sum (M_i-m_i)^2) for t > 0 and independent X_i in [m_i, M_i] of "
+        "mean zero.",
         check=partial(hoeffding_tail, 2.0),
         control=partial(hoeffding_tail, 2.5),
         objects=("bounds.hoeffding",),
