@@ -127,8 +127,8 @@ def pictures(item: Content, report: Content) -> list[tuple[str, Markup]]:
 def _curve(points: Sequence[Content], clean: float | None) -> tuple[str, str]:
     rates = [point["rate"] for point in points]
     losses = _floats(point["training_loss"] for point in points)
-    ends = [_ends(point["penalty"]) for point in points]
-    low, high = ([loss + end for loss, end in zip(losses, part, strict=True)] for part in zip(*ends, strict=True))
+    numbers = [_floats(point["penalty"][part] for part in ("value", "lower", "upper")) for point in points]
+    low, high = ([loss + one[k] - one[0] for loss, one in zip(losses, numbers, strict=True)] for k in (1, 2))
     text = ", ".join(f"{loss:.4g} at {rate:g}" for rate, loss in zip(rates, losses, strict=True))
     picture = curves(
         rates,
@@ -139,12 +139,6 @@ def _curve(points: Sequence[Content], clean: float | None) -> tuple[str, str]:
         level=None if clean is None else ("without any dropout", clean),
     )
     return "Training loss at other rates of this site, these weights, without retraining.", picture
-
-
-def _ends(number: Content) -> tuple[float, float]:
-    """Where an interval begins and ends, seen from its value."""
-    value, low, high = _floats((number["value"], number["lower"], number["upper"]))
-    return low - value, high - value
 
 
 def _floats(values: Any) -> list[float]:
