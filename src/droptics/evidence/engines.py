@@ -91,8 +91,7 @@ class Local(Engine):
     """One cell after the other in this process."""
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Done]:
-        for task in tasks:
-            yield perform(task)
+        yield from map(perform, tasks)
 
 
 @dataclass(frozen=True)
