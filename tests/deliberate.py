@@ -3059,8 +3059,8 @@ SEVENTEENTH = (
     defect(
         "audits.digest",
         "a report shows whole intervals as half ones",
-        'half = (number["upper"] - number["lower"]) / 2\n',
-        'half = number["upper"] - number["lower"]\n',
+        'reach = max(number["upper"] - number["value"], number["value"] - number["lower"])',
+        'reach = number["upper"] - number["lower"]',
     ),
     defect(
         "training.networks",
