@@ -122,12 +122,12 @@ def _many_units(scale: float) -> list[Comparison]:
     for name, law, cbar in laws:
         found += [
             compare(law.reach, "==", 2, f"reach of many units, {name}"),
+            compare(law.characteristic, "==", scale * cbar, f"all pairs of many units, {name}"),
             compare(law.weigh(gram), "==", scale * (cbar * gram).sum(), f"many units, {name}"),
             compare(law.weigh(_Gram(gram)), "==", (cbar * gram).sum(), f"many units in parts, {name}"),
             compare(law.correlate(vectors), "==", vectors @ cbar, f"correlated, many units, {name}"),
             compare(law.correlate(vectors, heads), "==", vectors @ (cbar * (heads.mT @ heads)), f"with heads, {name}"),
         ]
-    found.append(compare(law.characteristic, "==", scale * cbar, "all pairs of many units in layers"))
     return found
 
 

@@ -197,12 +197,11 @@ def _tuned_by_algebra(scale: float) -> list[Comparison]:
         (slope,) = torch.autograd.grad(_expected(module, fitted, train, [0.2, 0.45]), fitted)
         # the search ends where a step gains less than 1e-15 of a loss of about 3
         found.append(compare(slope, "==", 0.0, f"slopes of the fit, {name}", precision=1e-5))
-        # one site after the other, on all examples, the second one of tails; then both as one group, on some of them
+        # one site after the other, on all examples; then both as one group, on some of them
         step, some = 1e-3, torch.tensor([17, 2, 3, 11, 5, 8])
-        alone = sites[name == "tail" :]
-        effects = scan.effects(rates, {site: site for site in alone})
+        effects = scan.effects(rates, {site: site for site in sites})
         effects |= scan.effects(rates, dict.fromkeys(sites, "both"), some)
-        for site in (*alone, "both"):
+        for site in (*sites, "both"):
             ends, asked = [], some if site == "both" else slice(None)
             for shift in (step, -step):
                 odds = {one: math.log(r / (1 - r)) + shift * (site in (one, "both")) for one, r in rates.items()}
