@@ -128,7 +128,7 @@ def _curve(points: Sequence[Content], clean: float | None) -> tuple[str, str]:
     rates = [point["rate"] for point in points]
     losses = _floats(point["training_loss"] for point in points)
     numbers = [_floats(point["penalty"][part] for part in ("value", "lower", "upper")) for point in points]
-    low, high = ([loss + one[k] - one[0] for loss, one in zip(losses, numbers, strict=True)] for k in (1, 2))
+    low, high = ([loss + (one[k] - one[0]) for loss, one in zip(losses, numbers, strict=True)] for k in (1, 2))
     text = ", ".join(f"{loss:.4g} at {rate:g}" for rate, loss in zip(rates, losses, strict=True))
     picture = curves(
         rates,
