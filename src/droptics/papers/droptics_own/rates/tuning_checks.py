@@ -303,13 +303,13 @@ def _expected(module: nn.Module, weights: Tensor, data: Pair, rates: list[float]
 def copies(scale: float) -> list[Comparison]:
     """Copies without masks train as torch.optim does, alone and together; looks, best steps and tails by hand.
 
-    The last layer has frozen weights, which stay.
+    The last layer has a frozen bias, which stays.
     """
     labels = torch.arange(20) % 3, torch.arange(12) % 3
     train, held = (normal(1, 20, 4), labels[0]), (normal(2, 12, 4), labels[1])
     cpu, found = torch.device("cpu"), []
     module = stack((4, 5, 3), (0.5,), nn.Tanh)
-    module[3].weight.requires_grad_(False)
+    module[3].bias.requires_grad_(False)
     fits = {
         "sgd": (Fit(7, 8, "sgd", 0.1, 0.01, 0.9, "last", 3, 2), torch.optim.SGD, {"momentum": 0.9}),
         "adam": (Fit(3, 8, "adam", 0.02, 0.01, stop="best", looks=9), torch.optim.Adam, {}),
