@@ -87,7 +87,7 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics, on pal2020-thm4.1",
         "Per unit, at one rate above zero, where all E[x_i^2] > 0 and the unit has an effect, the dropout penalty over "
         "the DropConnect penalty lies between the extreme eigenvalues of E[x_i x_j] / sqrt(E[x_i^2] E[x_j^2]), both "
-        "attained: unless these correlations are all zero, neither dominates.",
+        "attained: unless those of different inputs are all zero, neither dominates.",
         check=partial(connection_checks.per_unit_ratio, 1.0),
         control=partial(connection_checks.per_unit_ratio, 0.9),
         objects=("models.Connections", "penalties.penalty"),
@@ -262,7 +262,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "many-examples",
         "Certified bounds hold the penalty of many weighed examples, under coins, products and blocks, and under "
-        "normal noise; for four units of rates .1 to .5 within 8 % of it, for variances .25 and .1 within 1 %.",
+        "normal noise; where tried, with a plain random head of three classes, their width is at most 8 % of it for "
+        "four units of rates .1 to .5, and 1 % for variances .25 and .1.",
         pair(entropy_checks.many_examples),
         ("penalties.penalty", "penalties.Certified"),
         f"{ENUMERATED} Normal noise by quadrature.",
