@@ -25,7 +25,7 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(checks.reflected_loss, lambda z: -torch.sigmoid(-z)),
         objects=("attacks.Reflected",),
         note="Being negative it is trivially below the 0-1 loss; 1 - log2(1+e^z) is concave and below it, too, and "
-        "meets it at zero and for z -> -infinity.",
+        "meets it for z -> -infinity and, where a score of zero is right, at zero.",
     ),
     Claim(
         "thesis-sec6.2",

@@ -26,7 +26,7 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-flows",
         "droptics, what thesis-thm12 and thesis-cor2 measure",
         "alpha of a ReLU network of one hidden layer, one output and no biases is sum_k |u_k| sqrt(E relu(v_k.x)^2); "
-        "on examples beside their negatives it is sum_k |u_k| sqrt(v_k^T C v_k/2).",
+        "on examples beside their negatives it is sum_k |u_k| sqrt(v_k^T C v_k/2), C = E x x^T.",
         check=partial(runs.flow_sum, 1.0),
         control=partial(runs.flow_sum, 1.01),
         objects=("bounds.relu_alpha",),
