@@ -17,8 +17,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec5.2-homogeneity",
         f"{SOURCE}, Section 5.2.1",
-        "For ||x_t|| = 1: g^(t)_t(W_t) = <grad g_t(W_t), W_t> = g_t(W_t), ||grad g_t(W)||_F^2 <= ||B_t||_F^2/m <= 1, "
-        "||grad L_t(W)||_F <= Q_t(W), and |l'(z)| <= l(z), so that Q_t(W) <= L_t(W).",
+        "For ||x_t|| = 1, L_t(W) = l(y_t g_t(W)), Q_t(W) = -l'(y_t g_t(W)): g^(t)_t(W_t) = <grad g_t(W_t), W_t> = "
+        "g_t(W_t), ||grad g_t(W)||_F^2 <= ||B_t||_F^2/m <= 1, ||grad L_t(W)||_F <= Q_t(W), and |l'(z)| <= l(z), so "
+        "that Q_t(W) <= L_t(W).",
         check=lambda: [*checks.homogeneity(1.0), *checks.gradient_bounds(1.0)],
         control=partial(checks.gradient_bounds, 0.99),
         objects=(
@@ -112,9 +113,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm14",
         f"{SOURCE}, Theorem 14",
-        "Under Assumption 2 and given max_r ||w_{r,1}|| <= sqrt(d) + 2 sqrt(ln m), for eta in (0, ln 2], width m >= "
-        "2401 lam^2/gamma^6 and inputs of norm one, min_t E[R(qW_t)] <= (1/T) sum_t E[R(qW_t)] <= 4 lam^2/(eta T) = "
-        "O(((ln T)^2 + ln mdT)/T) with lam and c as printed, O for fixed gamma and eta.",
+        "Under Assumption 2, psi measurable, and given max_r ||w_{r,1}|| <= sqrt(d) + 2 sqrt(ln m), for eta in (0, ln "
+        "2], width m >= 2401 lam^2/gamma^6 and inputs of norm one, min_t E[R(qW_t)] <= (1/T) sum_t E[R(qW_t)] <= 4 "
+        "lam^2/(eta T) = O(((ln T)^2 + ln mdT)/T) with lam and c as printed, O for fixed gamma and eta.",
         "vacuous",
         check=lambda: [*bound_checks.learning_terms(4.0), *bound_checks.order()],
         control=partial(bound_checks.learning_terms, 2.0),
@@ -173,8 +174,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem12",
         f"{SOURCE}, Lemma 12",
-        "(1/T) sum_t L_t(W_t) <= ||W_1-U||_F^2/(eta T) + (2/T) sum_t L_t^(t)(U) for every U with rows of norm at most "
-        "c, the loss in base 2, eta <= ln 2 and inputs of norm one.",
+        "(1/T) sum_t L_t(W_t) <= ||W_1-U||_F^2/(eta T) + (2/T) sum_t L_t^(t)(U), L_t^(t)(U) = l(y_t <grad g_t(W_t), "
+        "U>), for every U with rows of norm at most c, the loss in base 2, eta <= ln 2 and inputs of norm one.",
         check=partial(checks.regret, 1.0),
         control=partial(checks.regret, 0.5),
         objects=(
@@ -205,8 +206,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem14",
         f"{SOURCE}, Lemma 14",
-        "From the start of Algorithm 4 and at inputs of norm one, with probability 1-delta/3, |g_t(W_1)| <= "
-        "sqrt(2 ln(6T/delta)) for all t, provided m >= 25 ln(6T/delta).",
+        "From the start of Algorithm 4 and at inputs of norm one, drawn apart from it, with probability at least "
+        "1-delta/3, |g_t(W_1)| <= sqrt(2 ln(6T/delta)) for all t <= T, provided m >= 25 ln(6T/delta).",
         check=partial(checks.initial_outputs, 1.0),
         control=partial(checks.initial_outputs, 0.5),
         note="The printed proof is one-sided, which is all that is used. Two-sided it holds, too, at every width: "
@@ -216,8 +217,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem15",
         f"{SOURCE}, Lemma 15",
-        "Under Assumption 2 with margin gamma, inputs of norm one and the start of Algorithm 4, with probability "
-        "1-delta/3, y_t <grad g_t(W_1), V> >= gamma - sqrt(2 ln(3T/delta)/m) for all t, V_r = a_r psi(w_{r,1})/sqrt m.",
+        "Under Assumption 2, psi measurable, with margin gamma, at examples with inputs of norm one that are drawn "
+        "apart from the start of Algorithm 4, with probability at least 1-delta/3, y_t <grad g_t(W_1), V> >= gamma - "
+        "sqrt(2 ln(3T/delta)/m) for all t <= T, V_r = a_r psi(w_{r,1})/sqrt m.",
         check=partial(checks.margin_at_start, 1.0),
         control=partial(checks.margin_at_start, 0.65),
         objects=("models.ReLUNet", "training.lazy.lazy_start"),

@@ -178,8 +178,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-predictive",
         "droptics, the penalty read for one example",
-        "Outputs linear in the mask, f(x; z) = f(x; 0) + sum_j z_j g_j(x), have mean f(x; 1) and covariance "
-        "sum_ij Cbar_ij g_i(x) g_j(x)^T under every mask law; the penalty is its trace averaged over examples.",
+        "Outputs linear in the mask, f(x; z) = f(x; 0) + sum_j z_j g_j(x), have mean f(x; 1) and covariance sum_ij "
+        "Cbar_ij g_i(x) g_j(x)^T under every law of masks z with mean one and covariance Cbar; the penalty is its "
+        "trace averaged over examples.",
         check=partial(predictive_checks.linear_covariance, 1.0),
         control=partial(predictive_checks.linear_covariance, 1.01),
         objects=("predictions.predictive", "layers.VarianceHead", "heads.ridge.DropoutRidge", "penalties.penalty"),
@@ -188,9 +189,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-predictive-deep",
         "droptics, thesis-prop8 read for one example",
-        "Deep linear networks, masks of mean one that are independent from layer to layer: a mask adds "
-        "Cbar o (E + h h^T) to the covariance E of its layer and every layer maps it; with independent units only "
-        "variances are injected, n_l = lambda_l o (h_l^2 + sum_m (A_lm o A_lm) n_m).",
+        "Deep linear networks, masks of mean one that are independent from layer to layer: a mask adds Cbar o (E + h "
+        "h^T) to the covariance E of its layer, whose values are h without masks, and every layer maps it; with "
+        "independent units only variances are injected, n_l = lambda_l o (h_l^2 + sum_{m<l} (A_lm o A_lm) n_m), "
+        "lambda_l the diagonal of Cbar and A_lm the map from layer m to it.",
         check=partial(predictive_checks.deep_covariance, 1.0),
         control=partial(predictive_checks.deep_covariance, 1.01),
         objects=("predictions.predictive",),
@@ -220,9 +222,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-predictive-density",
         "droptics",
-        "With normal noise of deviation s the observed output has the density (1/pi) int_0^inf Re[e^(-i theta y) "
-        "sum_a pi_a e^(i theta c_a) prod_j phi_j(theta)] e^(-theta^2 s^2/2) d theta; the trapezoid rule of step "
-        "2 pi / (range of outputs and y + 18 s) up to 8.5 / s reaches rounding.",
+        "An output that is c_a plus independent terms of characteristic functions phi_aj given the early mask a, of "
+        "chance pi_a, has with normal noise of deviation s the density (1/pi) int_0^inf Re[e^(-i theta y) sum_a pi_a "
+        "e^(i theta c_a) prod_j phi_aj(theta)] e^(-theta^2 s^2/2) d theta at y; for bounded outputs the trapezoid rule "
+        "of step 2 pi / (range of outputs and y + 18 s) up to 8.5 / s reaches rounding.",
         check=partial(predictive_checks.density, 1.0),
         control=partial(predictive_checks.density, 1.01),
         objects=("predictions.predictive", "predictions.Density"),
