@@ -98,3 +98,19 @@ def test_predictions_follow_the_units_of_the_targets():
     y = np.sin(X[:, 0]) + X[:, 1] + 2
     plain, scaled = (DropoutRegressor((4,), 0.2, 0.5, epochs=4, seed=1).fit(X, one) for one in (y, 10 * y - 3))
     assert np.allclose(scaled.predict(X), 10 * plain.predict(X) - 3, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("level", [0.1, 0.125, 1e-200])
+def test_columns_and_targets_that_never_change_are_not_blown_up(level):
+    X, y = regression(30)
+    X[:, 1] = level  # whose mean rounds for 0.1
+    model = DropoutRegressor(hidden=(3,), noise=1.0, epochs=2).fit(X, y)
+    assert model.input_scale_[1] == 1.0
+    classifier = DropoutClassifier(hidden=(3,), epochs=2).fit(X, y > np.median(y))
+    assert classifier.input_scale_[1] == 1.0
+    X[:, 1] = level + 0.75
+    inputs = model._inputs(X).numpy()
+    np.testing.assert_allclose(inputs[:, 1], 0.75, rtol=1e-12)
+    same = DropoutRegressor(hidden=(3,), noise=1.0, epochs=2).fit(X, np.full(30, level)).predict(X)
+    other = DropoutRegressor(hidden=(3,), noise=1.0, epochs=2).fit(X, np.zeros(30)).predict(X)
+    np.testing.assert_allclose(same - level, other, rtol=1e-10, atol=1e-12)

@@ -52,7 +52,7 @@ class _DropoutNetwork(BaseEstimator):  # type: ignore[misc]
 
     def _standardize(self, X: Array) -> None:
         self.input_mean_ = X.mean(0)
-        deviation = X.std(0)
+        deviation = X.std(0) * (np.ptp(X, 0) > 0)  # of equal numbers that round it is some 1e-17
         self.input_scale_ = np.where(deviation > 0, deviation, 1.0)
 
     def _inputs(self, X: Array) -> Tensor:
@@ -146,7 +146,7 @@ class DropoutRegressor(RegressorMixin, _DropoutNetwork):  # type: ignore[misc]
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         targets = np.asarray(y, dtype=np.float64)
         self._standardize(X)
-        center, scale = float(targets.mean()), float(targets.std()) or 1.0
+        center, scale = float(targets.mean()), float(targets.std() * (np.ptp(targets) > 0)) or 1.0
         kept = np.arange(len(X))
         held = kept[:0]
         if self.noise == "estimate":

@@ -110,8 +110,9 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "fitted-estimators",
         "A fitted regressor of few units predicts mean, spread, quantiles and mean log density of all masked networks "
-        "with noise; a classifier the mean of their softmax and its largest class. A step on weighted examples follows "
-        "the weighted cross-entropy under the masks drawn and the decay of weights, not of offsets.",
+        "with noise; a classifier the mean of their softmax and its largest class. Columns of equal inputs, and equal "
+        "targets, count by their differences. A step on weighted examples follows the weighted cross-entropy under the "
+        "masks drawn and the decay of weights, not of offsets.",
         pair(fitted_network_checks.fitted_estimators),
         (
             "training.DropoutRegressor",
@@ -177,10 +178,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-units-of-targets",
         "droptics, estimators",
-        "Targets 8 y + 5 give predictions 8 f + 5: of a trained network and of completed ratings.",
+        "For numbers y that are not all equal, targets 8 y + 5 give predictions 8 f + 5: of a trained network and of "
+        "completed ratings.",
         check=partial(standardized_checks.standardized, 8.0),
         control=partial(standardized_checks.standardized, 7.0),
         objects=("training.DropoutRegressor", "recommenders.DropoutCompletion"),
-        note="Eight is a power of two, so that nothing rounds otherwise.",
+        note="Eight is a power of two, so that no multiple is rounded.",
     ),
 )

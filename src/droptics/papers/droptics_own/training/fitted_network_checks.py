@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from droptics.arrays import Array
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy
@@ -147,6 +148,7 @@ def fitted_estimators(scale: float) -> list[Comparison]:
         for end, share in ((low, 0.1), (high, 0.9)):
             below = chances @ torch.special.ndtr((torch.from_numpy(end) - values) / sigma)
             found.append(compare(below, "==", scale * share, f"quantile {share}, noise {noise}", precision=1e-5))
+    found += _never_changing(scale, X, y)
     labels = np.array(["b", "a", "c"])[np.arange(30) % 3]
     classifier = DropoutClassifier((3,), 0.3, epochs=2, seed=1).fit(X, labels)
     shares = classifier.predict_proba(X)
@@ -171,4 +173,20 @@ def fitted_estimators(scale: float) -> list[Comparison]:
         move = slope + (0.3 * old.detach() if old.ndim == 2 else 0.0)  # offsets do not decay
         found.append(compare(new, "==", old.detach() - scale * 0.1 * move, "weighed cross-entropy under masks"))
     assert len(sample(1, 2, 2, 1))
+    return found
+
+
+def _never_changing(scale: float, X: Array, y: Array) -> list[Comparison]:
+    """Columns and targets of equal numbers, whether their mean rounds (thirty times .1) or not (.125)."""
+    found: list[Comparison] = []
+    new = 2 * normal(9, 7, 2).numpy()
+    for level in (0.1, 0.125):
+        fitted = DropoutRegressor((3,), 0.2, 0.4, epochs=3, seed=2).fit(np.c_[X, np.full(30, level)], y)
+        inputs = torch.from_numpy(np.c_[(new - X.mean(0)) / X.std(0), np.full(7, 0.75)])
+        outputs, chances = network_masks(fitted.network_, inputs, [[0.2] * 3, [0.2] * 3])
+        told = fitted.predict(np.c_[new, np.full(7, level + 0.75)])
+        found.append(compare(told, "==", scale * chances @ outputs[..., 0], f"a column of {level}"))
+    flat = [DropoutRegressor((3,), 0.2, 0.4, epochs=3, seed=2).fit(X, np.full(30, level)) for level in (0.1, 0.125)]
+    moves = [one.predict(new) - level for one, level in zip(flat, (0.1, 0.125), strict=True)]
+    found.append(compare(moves[0], "==", scale * moves[1], "equal targets", precision=1e-6))
     return found
