@@ -99,6 +99,28 @@ def test_what_training_mode_changes_is_counted_once_beside_noise_that_is_no_mask
     assert report.training_loss.value == pytest.approx(float(trained), rel=1e-9)
 
 
+class Louder(nn.Module):
+    """A factor in training mode alone."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 1.25 * x if self.training else x
+
+
+def test_other_rates_and_shares_are_of_a_training_loss_with_what_training_mode_changes() -> None:
+    draws = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(shape, generator=draws, dtype=torch.float64) for shape in ((6, 5), (6, 2)))
+    module = nn.Sequential(Louder(), nn.Dropout(0.3), nn.Tanh(), nn.Linear(5, 2)).double()
+    report = audit(module, (x, y), Squared(), rates=(0.3, 0.6), draws=3, progress=False)
+    assert report.rest is not None
+    assert abs(report.rest.value) > 1e-3
+    (site,), paid = report.sites, report.training_loss.value
+    assert site.penalty is not None
+    assert site.share == pytest.approx(site.penalty.value / paid, rel=1e-9)
+    assert [point.rate for point in site.curve] == [0.3, 0.6]
+    for point in site.curve:
+        assert point.training_loss - point.penalty.value == pytest.approx(paid - site.penalty.value, rel=1e-9)
+
+
 def test_groups_stand_in_the_order_in_which_sites_run() -> None:
     names = ["z.1.drop", "z.0.drop", "m.drop", "a.1.drop"]
     sites = [{"site": {"name": name, "kind": "dropout", "rate": 0.1}} for name in names]

@@ -241,7 +241,7 @@ def _report(
     tally, clean, drawn = state.tally, state.tally.clean.value, state.tally.rest.draws > 0
     total, rest = _total(state, sites, plan.confidence), _rest(tally, plan.confidence)
     offset = clean if rest is None or drawn else clean + rest.value  # what is drawn is part of the total
-    reports = [_site_report(site, state, plan, clean, total) for site in sites]
+    reports = [_site_report(site, state, plan, offset, total) for site in sites]
     parts = [*(item.penalty for item in reports), rest if drawn else None]
     draft = Report(
         network=type(module).__name__,
@@ -305,7 +305,7 @@ def _at_rate(site: str, rate: float, state: _State, confidence: float) -> PlainE
     return known[0] if known is not None else None if drawn is None else drawn.number(confidence)
 
 
-def _site_report(site: AuditedSite, state: _State, plan: Plan, clean: float, total: PlainEstimate) -> SiteReport:
+def _site_report(site: AuditedSite, state: _State, plan: Plan, offset: float, total: PlainEstimate) -> SiteReport:
     if site.reason is not None:
         return SiteReport(site)
     known = _exact(site.name, site.rate, state)
@@ -314,7 +314,7 @@ def _site_report(site: AuditedSite, state: _State, plan: Plan, clean: float, tot
         proved = state.head.entropic(site.rate, plan.loss)
         if proved is not None and proved.upper - proved.lower < value.upper - value.lower:
             value = proved
-    training = clean + total.value
+    training = offset + total.value
     points = [(rate, _at_rate(site.name, rate, state, plan.confidence)) for rate in plan.rates]
     others = training - value.value
     curve = [CurvePoint(rate, point, others + point.value) for rate, point in points if point is not None]

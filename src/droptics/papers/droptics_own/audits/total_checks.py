@@ -272,7 +272,8 @@ def _reports(scale: float) -> list[Comparison]:
             same({n: (law.name, law.rate, law.unit) for n, law in plan.laws.items()}, laws, f"laws: {name}", scale)
         )
     tally: dict[str, Any] = {"clean": _mean(2.0), "listed_total": _mean(0.5), "examples": 8, "spent": 20.0}
-    listed = {"a": _mean(0.2), "b": _mean(0.1)}
+    tally["energies"] = {"b": _mean(0.3)}  # at its rate of .25 a third of it
+    listed = {"a": _mean(0.2)}
     more: dict[str, Any]
     for name, more, remains, paid, between in (
         ("plain", {}, [], 2.5, 0.2),
@@ -289,6 +290,11 @@ def _reports(scale: float) -> list[Comparison]:
             found.append(compare(ends(report.rest), "==", scale * tensor(remains), f"rest, {name}"))
         found.append(compare(ends(report.training_loss), "==", scale * tensor([paid] * 3), f"training loss, {name}"))
         found.append(compare(ends(report.interaction)[:1], "==", scale * tensor([between]), f"together, {name}"))
+        shares = [item.share or 0.0 for item in report.sites[:2]]
+        found.append(compare(shares, "==", scale * tensor([0.2, 0.1]) / paid, f"shares of it, {name}"))
+        moved = tensor([0.3 / 9, 0.3]) - 0.1 + paid
+        losses = [point.training_loss for point in report.sites[1].curve]
+        found.append(compare(losses, "==", scale * moved, f"at other rates, {name}"))
         numbers = (report.clean_loss, report.validation_loss, report.accuracy, report.passes, report.examples)
         found.append(compare(numbers, "==", scale * tensor([2.0, 3.0, 0.75, 2.5, 8.0]), f"numbers, {name}"))
         named = (report.network, report.loss, report.confidence, [item.site.name for item in report.sites])
