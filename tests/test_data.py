@@ -70,6 +70,17 @@ def test_what_moments_tell_of_their_rounding_bounds_it(dtype, parts):
     assert told.rounding <= (10 + 3 * steps) * torch.finfo(dtype).eps
 
 
+@pytest.mark.parametrize("light", [0, 3])
+def test_a_part_of_little_weight_whose_numbers_decide_keeps_all_its_digits(light):
+    inputs, targets, weights = normal(4, 2), normal(4, 1, seed=1), 0.5 + normal(4, seed=2).abs()
+    inputs[light], targets[light], weights[light] = 1e9 * inputs[light], 1e9 * targets[light], 3e-13
+    pieces = [Sample(inputs[k : k + 1], targets[k : k + 1], weights[k : k + 1]) for k in range(4)]
+    told = Moments.of_batches(pieces)
+    for name, left, right in (("xx", inputs, inputs), ("yx", targets, inputs), ("yy", targets, targets)):
+        exact = _exact(left, right, weights)
+        assert ((getattr(told, name) - exact).abs() <= told.rounding * exact.abs()).all(), name
+
+
 def test_a_rounding_that_is_given_is_at_least_that_of_the_type():
     one = torch.eye(2).double()
     for given_rounding, kept in ((0.0, 2.0**-52), (1e-20, 2.0**-52), (1e-5, 1e-5)):

@@ -308,12 +308,12 @@ class Measurements(_Values):
 
 
 def _joined(first: Moments, second: Moments) -> Moments:
-    """Second moments of two parts together; a weighted mean rounds five times, by half a unit of the last place."""
+    """Second moments of two parts together; a weighted mean rounds four times, by half a unit of the last place."""
     if first.yx.shape != second.yx.shape:
         raise ValueError(f"parts must agree in shape, got yx of {tuple(second.yx.shape)} and {tuple(first.yx.shape)}")
     weight = first.weight + second.weight
     pairs = (first.xx, second.xx), (first.yx, second.yx), (first.yy, second.yy)
-    xx, yx, yy = (torch.lerp(*pair, second.weight / weight) for pair in pairs)
+    xx, yx, yy = (one * (first.weight / weight) + other * (second.weight / weight) for one, other in pairs)
     rounding = max(first.rounding, second.rounding) + 3 * torch.finfo(first.dtype).eps
     ranks = None if first.rank is None or second.rank is None else min(first.rank + second.rank, len(first.xx))
     return Moments(xx, yx, yy, weight, rounding, ranks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import torch
@@ -84,14 +85,20 @@ def _roundings(scale: float) -> list[Comparison]:
     whole = Sample(inputs, targets, uniform(7, 6).float())
     assert whole.weights is not None
     parts = [Sample(inputs[k::2], targets[k::2], whole.weights[k::2]) for k in (0, 1)]
-    exact = _rational_moments(whole)
-    sizes = exact["xx"].diagonal().sqrt(), exact["yy"].diagonal().sqrt()
-    for label, told, eps in (
-        ("single", Moments.of_sample(whole), 2.0**-23),
-        ("single, merged", Moments.merged([Moments.of_sample(part) for part in parts]), 4 * 2.0**-23),
-        ("double", Moments.of_sample(whole.to(torch.float64)), 0.0),
-        ("double, in batches", Moments.of_batches(parts), 0.0),
+    # one example counts little, with numbers so large that it decides
+    far = Sample(*(torch.cat([1e9 * part[:1], part[1:]]) for part in (inputs, targets)), whole.weights)
+    far = replace(far.to(torch.float64), weights=tensor([3e-13, 0.7, 1.3, 0.2, 5.1, 0.9]))
+    cut = [Sample(*(part[at] for part in (far.inputs, far.targets, far.weights))) for at in (slice(0, 1), slice(1, 6))]
+    for label, data, told, eps in (
+        ("single", whole, Moments.of_sample(whole), 2.0**-23),
+        ("single, merged", whole, Moments.merged([Moments.of_sample(part) for part in parts]), 4 * 2.0**-23),
+        ("double", whole, Moments.of_sample(whole.to(torch.float64)), 0.0),
+        ("double, in batches", whole, Moments.of_batches(parts), 0.0),
+        ("a light part first", far, Moments.of_batches(cut), 0.0),
+        ("a light part last", far, Moments.of_batches(cut[::-1]), 0.0),
     ):
+        exact = _rational_moments(data)
+        sizes = exact["xx"].diagonal().sqrt(), exact["yy"].diagonal().sqrt()
         for name, rows, columns in (("xx", 0, 0), ("yx", 1, 0), ("yy", 1, 1)):
             off = (getattr(told, name).double() - exact[name]) / (sizes[rows][:, None] * sizes[columns])
             found.append(compare(off.abs() / told.rounding, "<=", 1.0, f"rounding of {name}, {label}"))
