@@ -213,9 +213,9 @@ def optimal_factors(
 ) -> TwoLayerLinear | Autoencoder:
     """Another optimal model: every optimal pair of factors arises from one of them in this way (mianjy2018-thm3.4).
 
-    With P S Q^T the optimal white map (unique unless two singular values tie at position width), the optimal factors
-    are exactly U = P S^(1/2) A D and V = E[x x^T]^(-1/2) Q S^(1/2) A D^-1 with A the top rows of an orthogonal matrix
-    such that diag(A^T S A) is constant, and D diagonal and non-singular. So: multiply an optimal pair by any rotation,
+    With P S Q^T the optimal white map (unique unless two singular values tie at position width), not zero, the optimal
+    factors are exactly U = P S^(1/2) A D and V = E[x x^T]^(-1/2) Q S^(1/2) A D^-1 with A the top rows of an orthogonal
+    matrix, diag(A^T S A) constant, and D diagonal and non-singular. So: multiply an optimal pair by any rotation,
     equalize again (an equalized product stays as it is), rescale the nodes. Tied networks have D = diag(+-1).
     Cost: O((inputs + outputs) width^2).
 

@@ -6,12 +6,14 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from scipy.optimize import minimize, root
+from torch import Tensor
 
 from droptics.arrays import Array
 from droptics.data import Moments
 from droptics.evidence.claims import Comparison, compare
-from droptics.landscapes import critical_points
+from droptics.landscapes import critical_points, inspect
 from droptics.masks import Bernoulli
 from droptics.models import Autoencoder
 from droptics.papers.instances import normal, tensor
@@ -51,7 +53,10 @@ class _Tied:
 
 
 def benign(lams: Sequence[float], allowed: Sequence[str]) -> list[Comparison]:
-    """Critical points, listed or searched, are global minima or curved downwards; descents end at the minimum."""
+    """Critical points, listed or searched, are global minima or curved downwards; descents end at the minimum.
+
+    On inputs that are not isotropic a local minimum need not be global.
+    """
     found: list[Comparison] = []
     for lam in lams:
         for eigenvalues, width in (((2.0, 1.0, -1.0), 2), ((1.0, 1.0), 3), ((1.0, 0.4), 1), ((-0.5, -2.0), 2)):
@@ -81,4 +86,28 @@ def benign(lams: Sequence[float], allowed: Sequence[str]) -> list[Comparison]:
                 options = {"ftol": 1e-15, "gtol": 1e-9}
                 end = minimize(tied.value, start, jac=tied.slope, method="L-BFGS-B", options=options)
                 found.append(compare(end.fun, "==", least, f"descent at {label}", precision=1e-6))
+    return [*found, *_uneven_inputs()]
+
+
+def _uneven_inputs() -> list[Comparison]:
+    """One unit, M = diag(2.1, 1), E x x^T = diag(1, 4): both axes have a minimum, and the second is not global."""
+    found, lam = [], 0.05
+    M, C = tensor([2.1, 1.0]), tensor([1.0, 4.0])
+
+    def value(U: Tensor) -> Tensor:
+        W = U @ U.mT - torch.diag(M)
+        return ((W * C) * W).sum() + lam * (U.square().sum(0) * (C @ U.square())).sum()
+
+    data, kinds = Moments(torch.diag(C), torch.diag(M * C), torch.diag(M * C * M)), []
+    for axis in range(2):
+        U = ((M / (1 + lam)).sqrt() * torch.eye(2).double()[axis])[:, None]
+        found.append(compare(torch.func.grad(value)(U), "==", 0.0, f"slope on axis {axis}"))
+        curvatures = torch.linalg.eigvalsh(torch.func.hessian(value)(U).reshape(2, 2))
+        found.append(compare(curvatures, ">", 1.0, f"curvatures on axis {axis}"))
+        seen = inspect(Autoencoder(U), data, Bernoulli(lam / (1 + lam), 1))
+        kinds.append(seen)
+        found.append(compare(seen.objective, "==", value(U), f"criterion on axis {axis}"))
+        found.append(compare(seen.curvature, "==", curvatures[0], f"least curvature on axis {axis}"))
+    found.append(compare(kinds[1].objective, ">", kinds[0].objective, "a minimum that is not global"))
+    found.append(compare(float(kinds[1].kind == "local minimum"), "==", 1.0, kinds[1].kind))
     return found

@@ -26,12 +26,14 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-benign-landscape",
         "droptics, sharpens mianjy2018-thm4.3",
-        "Tied networks: at EVERY rate and width and for every symmetric map all local minima are global, all other "
-        "critical points have a direction of negative curvature.",
+        "Tied networks on isotropic inputs: at EVERY rate and width and for every symmetric map all local minima are "
+        "global, all other critical points have a direction of negative curvature.",
         check=partial(benign_checks.benign, (0.0, 0.05, 1.0, 30.0), BENIGN),
         control=partial(benign_checks.benign, (0.0, 0.05, 1.0, 30.0), ("global minimum",)),
         objects=("landscapes.critical_points", "landscapes.inspect"),
-        note=PROVED + " The printed threshold is the condition rho = r.",
+        note=PROVED
+        + " The printed threshold is the condition rho = r. On other inputs minima need not be global: one unit, "
+        "M = diag(2.1, 1), E x x^T = diag(1, 4).",
     ),
     Claim(
         "droptics-critical-points",

@@ -24,7 +24,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-benign-untied",
         "droptics, the question the thesis leaves open",
-        "Untied two-layer networks: at every positive rate all local minima are global and all saddles are strict.",
+        "Untied two-layer linear networks, one rate for all hidden units: where it is positive all local minima are "
+        "global and all saddles are strict.",
         check=partial(factor_checks.untied, 1),
         control=partial(factor_checks.untied, 2),
         objects=(
@@ -50,8 +51,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-optimal-factors",
         "droptics, converse of mianjy2018-thm3.4",
-        "At one rate above zero, with inputs of full rank and one optimal map, the optimal factors are exactly one "
-        "optimal pair, rotated, equalized again, and rescaled by nodes.",
+        "At one rate above zero, with inputs of full rank and one optimal map, not zero, the optimal factors are "
+        "exactly one optimal pair, rotated, equalized again, and rescaled by nodes.",
         check=partial(factor_checks.all_factors, True),
         control=partial(factor_checks.all_factors, False),
         objects=(
@@ -66,7 +67,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-unequal-rates",
         "droptics",
-        "Units with different rates: the optimum is a quadratic program on sorted vectors, solved by pooling.",
+        "Two-layer linear networks whose units have different rates: the optimum is a quadratic program on sorted "
+        "vectors, solved by pooling.",
         check=partial(factor_checks.unequal_rates, 1.0),
         control=partial(factor_checks.unequal_rates, 1.05),
         objects=(
@@ -79,8 +81,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-dropblock-dropout",
         "droptics, on pal2020-fig4",
-        "At equal rate and width DropBlock regularizes a map A at least as much as dropout; their envelopes are equal "
-        "iff ||A||_* >= r ||A||_2, their least penalties too where enough blocks share the spectrum.",
+        "At equal positive rate and width DropBlock with blocks of r units regularizes a map A at least as much as "
+        "dropout; their envelopes are equal iff ||A||_* >= r ||A||_2, their least penalties too where enough blocks "
+        "share the spectrum.",
         check=partial(minimum_checks.dropblock_against_dropout, 1.0),
         control=partial(minimum_checks.dropblock_against_dropout, 0.9),
         objects=("norms.k_support", "envelopes.envelope", "envelopes.induced", "equalization.equalize"),
