@@ -106,8 +106,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq3.2",
         f"{SOURCE}, eq. (3.2)",
-        "The induced regularizer Theta(M) is the least penalty over all networks of the map M; for one hidden layer of "
-        "d >= rank M units it is (lam/d) ||M C^1/2||_*^2.",
+        "The induced regularizer Theta(M) is the infimum of the penalty over all networks of the map M; for one hidden "
+        "layer of d >= rank M units it is (lam/d) ||M C^1/2||_*^2.",
         check=partial(optimum_checks.shallow_induced, 1.0),
         control=partial(optimum_checks.shallow_induced, 1.1),
         objects=("envelopes.induced", "equalization.equalize", "penalties.penalty"),
