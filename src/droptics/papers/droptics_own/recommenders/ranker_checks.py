@@ -34,22 +34,23 @@ def interactions(seed: int, users: int, items: int, share: float = 0.5) -> tuple
     return table, (rows, columns, np.ones(len(rows)))
 
 
-def weights_of(gram: Array, gamma: Array, diagonal: str) -> Array:
-    """The weights that minimize the dropout loss: each column by its own normal equations."""
-    if diagonal == "free":
-        return np.linalg.solve(gram + np.diag(gamma), gram)
-    found = np.zeros_like(gram)
-    for j in range(len(gram)):
+def weights_of(gram: Array, gamma: Array, diagonal: str | float) -> Array:
+    """The weights that minimize the dropout loss, at most a number on the diagonal: columns by normal equations."""
+    free = np.linalg.solve(gram + np.diag(gamma), gram)
+    found = free.copy()
+    bound = {"free": math.inf, "zero": 0.0}.get(diagonal, diagonal) if isinstance(diagonal, str) else diagonal
+    for j in np.flatnonzero(np.diagonal(free) > bound):  # its own weight ends at the bound, the others answer
         others = np.arange(len(gram)) != j
         system = gram[np.ix_(others, others)] + np.diag(gamma[others])
-        found[others, j] = np.linalg.solve(system, gram[others, j])
+        found[j, j] = bound
+        found[others, j] = np.linalg.solve(system, (1 - float(bound)) * gram[others, j])
     return found
 
 
 def autoencoders(scale: float) -> list[Comparison]:
     """Weights, scores, parts of a score, and every user left out, against systems solved one by one; by grades, too."""
     found: list[Comparison] = []
-    for feedback, diagonal in itertools.product(("implicit", "graded"), ("free", "zero")):
+    for feedback, diagonal in itertools.product(("implicit", "graded"), ("free", "zero", 0.15)):
         table, triples = interactions(1, 13, 6)
         options: dict[str, Any] = {"feedback": feedback, "dtype": "float64"}
         if feedback == "graded":
@@ -73,6 +74,7 @@ def autoencoders(scale: float) -> list[Comparison]:
         found += _left_out(model, table, gram, gamma, scale)
         low = DropoutAutoencoder(drop, ridge, diagonal, rank=6, **options).fit(triples)  # type: ignore[arg-type]
         found.append(compare(low.weights(), "==", W, f"all eigenvectors, {label}", precision=1e-7))
+        found += _few_eigenvectors(triples, gram, gamma, diagonal, options)
         half = tuple(part[: len(part) // 2] for part in triples)
         again = DropoutAutoencoder(drop, ridge, diagonal, **options)  # type: ignore[arg-type]
         again.fit((*half[:2], 2 * half[2])).partial_fit(triples)  # known pairs take the new value
@@ -85,6 +87,24 @@ def autoencoders(scale: float) -> list[Comparison]:
         words = f"memory: 6 items need {bytes_} bytes"
         found.append(refuses(lambda made=made, triples=triples: made[1].fit(triples), words))
     return found
+
+
+def _few_eigenvectors(
+    triples: tuple[Array, Array, Array], gram: Array, gamma: Array, diagonal: Any, options: dict[str, Any]
+) -> list[Comparison]:
+    """Weights by the inverse of few eigenvectors of the scaled Gram matrix, and the bound on what is cut off."""
+    low, root = DropoutAutoencoder(0.3, 0.8, diagonal, rank=3, **options).fit(triples), gamma**-0.5
+    values, vectors = np.linalg.eigh(root[:, None] * gram * root)
+    kept = vectors[:, 3:] * (values[3:] / (1 + values[3:])) @ vectors[:, 3:].T
+    inverse = root[:, None] * (np.eye(6) - kept) * root
+    least = 0.0 if diagonal == "zero" else 1.0 if diagonal == "free" else diagonal
+    sigma = np.maximum((1 - least) / np.diagonal(inverse), 0.0 if diagonal == "zero" else gamma)
+    off, label = values[2] / (1 + values[2]), f"three eigenvectors, {diagonal}, {options['feedback']}"
+    return [
+        compare(low.weights(), "==", np.eye(6) - inverse * sigma, f"weights, {label}", precision=1e-6),
+        compare(low.cut_, ">=", off, f"the bound on what is cut, {label}"),
+        compare(low.cut_ / off, "<=", 1.4, f"how far above it, {label}"),
+    ]
 
 
 def _from_a_threshold(
@@ -152,12 +172,7 @@ def neighbors(scale: float) -> list[Comparison]:
         local = LocalAutoencoder(near, drop, ridge).fit(triples).weights().toarray()
         for bound in (0.1, 0.3):
             model = DropoutAutoencoder(drop, ridge, bound, dtype="float64").fit(triples)
-            wanted = weights_of(gram, gamma, "free")
-            for j in np.flatnonzero(np.diagonal(wanted) > bound):  # its own weight ends at the bound, the others answer
-                others = np.arange(size) != j
-                system = (gram + np.diag(gamma))[np.ix_(others, others)]
-                wanted[j, j] = bound
-                wanted[others, j] = np.linalg.solve(system, (1 - bound) * gram[others, j])
+            wanted = weights_of(gram, gamma, bound)
             found.append(compare(model.weights(), "==", wanted, f"diagonal of at most {bound}, {size} items"))
         found.append(compare(local, "==", _near(gram, gamma, near), f"{near} neighbors, {size} items"))
         signed = LocalAutoencoder(near, drop, feedback="graded").fit(
