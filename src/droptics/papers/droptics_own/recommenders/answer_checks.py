@@ -12,7 +12,7 @@ from droptics.datasets import Ratings
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.telling import fails, refuses, same
-from droptics.recommenders import DropoutCompletion
+from droptics.recommenders import AutoencoderCompletion, DropoutCompletion, RidgeCompletion
 from droptics.recommenders.answers import UnknownIds
 from droptics.recommenders.estimator import Estimator
 from droptics.recommenders.ids import Lookup, as_ids, joined, pair_columns
@@ -68,7 +68,7 @@ def answered_ratings(scale: float) -> list[Comparison]:
     """Predictions, recommendations, errors with and without times, clipping, unknown ids, parameters, ids."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownIds)
-        return by_parts((_predictions, _lists, _ids, _parameters, _days, _uncentered), scale)
+        return by_parts((_predictions, _lists, _ids, _parameters, _days, _uncentered, _strange), scale)
 
 
 def _predictions(scale: float) -> list[Comparison]:
@@ -286,3 +286,34 @@ def _uncentered(scale: float) -> list[Comparison]:
         found.append(same(off < 1e-6, not center, f"rank one, centered: {center}", scale))
         found.append(compare(1 + told.mean_, "==", scale * (1 + center * values.mean()), f"mean, centered: {center}"))
     return found
+
+
+def _strange(scale: float) -> list[Comparison]:
+    """Ids that a fitted model does not know: it says the mean, and the bias of the other one where it knows that."""
+    found: list[Comparison] = []
+    users, items = (part.ravel() for part in np.indices((5, 4)))
+    values = 3.0 + np.cos(users + 2.5 * items) + 0.3 * users - 0.2 * items
+    options: dict[str, Any] = {"dtype": "float64", "bias_ridge": 0.7}
+    models: list[Any] = [
+        DropoutCompletion(2, 0.3, **options),
+        RidgeCompletion(2, 0.4, **options),
+        *(AutoencoderCompletion(side, 0.7, 0.3, **options) for side in ("user", "item")),  # type: ignore[arg-type]
+    ]
+    for model in models:
+        model.fit((users, items, values))
+        rows, columns = ({int(one): k for k, one in enumerate(ids)} for ids in (model.user_ids_, model.item_ids_))
+        asked = [(3, 77), (1, 78), (99, 2), (98, 0), (99, 77)]
+        own = [model.user_biases_[rows[user]] if user in rows else 0.0 for user, _ in asked]
+        other = [model.item_biases_[columns[item]] if item in columns else 0.0 for _, item in asked]
+        told = model.predict(np.array(asked))
+        label = f"{type(model).__name__}, {getattr(model, 'side', '')}"
+        wanted = values.mean() + np.array(own) + np.array(other)
+        found.append(compare(told, "==", scale * wanted, f"unknown ids, {label}"))
+        found.append(compare(len(set(told.tolist())), "==", 5, f"each with its own, {label}"))
+        best = model.recommend(99, 4)
+        ranks = np.argsort(-model.item_biases_)
+        found.append(same(best.items.tolist(), model.item_ids_[ranks].tolist(), f"items for a stranger, {label}"))
+        spread = values.mean() + model.item_biases_[ranks]
+        found.append(compare(best.scores, "==", scale * spread, f"their scores, {label}"))
+    spread = models[0].predict(np.array([(3, 77), (99, 2), (99, 77)]), return_std=True)[1]
+    return [*found, compare(spread, "==", 0.0, "their factors, which are zero, do not scatter")]

@@ -25,8 +25,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-als-wr",
         "droptics, on thesis-prop4",
-        "A solution X != 0 of weighted-lambda ALS solves expected dropout in matrix completion at lam = mu d/||X||_*, "
-        "a trace norm weighted by counts, and conversely where the rank of X is below the width d.",
+        "A solution X != 0 of weighted-lambda ALS of strength mu and width d solves expected dropout in matrix "
+        "completion at lam = mu d/||diag(p)^1/2 X diag(q)^1/2||_*, p and q the shares of the ratings that rows and "
+        "columns have, and conversely where the rank of X is below d.",
         check=partial(runs.weighted_ridge, 1.0),
         control=partial(runs.weighted_ridge, 1.1),
         objects=("recommenders.DropoutCompletion", "recommenders.RidgeCompletion"),
@@ -161,10 +162,11 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "autoencoders",
-        "Weights of linear autoencoders under dropout solve their normal equations, column by column, by all "
-        "eigenvectors and in two parts, too, for marks and for grades; parts of a score are its terms, the largest "
-        "first; a user, and one of her items, left out are as after a refit with the same regularizers; less memory "
-        "than the array over the items needs is refused.",
+        "Weights of linear autoencoders under dropout, their diagonal free, zero or bounded, solve their normal "
+        "equations, column by column, by all eigenvectors and in two parts, too, for marks and for grades; few "
+        "eigenvectors leave off no more than they say; parts of a score are its terms, the largest first; a user, and "
+        "one of her items, left out are as after a refit with the same regularizers; less memory than the array over "
+        "the items needs is refused.",
         (partial(ranker_checks.autoencoders, 1.0), partial(ranker_checks.autoencoders, 1.05)),
         ("recommenders.DropoutAutoencoder",),
         "By systems solved one by one.",
@@ -181,7 +183,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "kernel-regressions",
         "Predictions and leave-one-out errors of row-wise regressions with a kernel between columns are those of the "
-        "systems of the rows; the constants that are chosen have the least error.",
+        "systems of the rows; the constants that are chosen have the least error of those tried.",
         (partial(ranker_checks.kernel_regressions, 1.0), partial(ranker_checks.kernel_regressions, 1.05)),
         ("recommenders.AutoencoderCompletion",),
         "By systems solved one by one.",
@@ -223,8 +225,14 @@ CLAIMS: tuple[Claim, ...] = (
         "Predictions, errors with and without times, recommendations, clipping, unknown ids, ids of every kind, "
         "parameters and means of days are by definition.",
         pair(answer_checks.answered_ratings),
-        ("datasets.Ratings", "recommenders.StackedCompletion"),
-        "On a model whose ratings are a table.",
+        (
+            "datasets.Ratings",
+            "recommenders.StackedCompletion",
+            "recommenders.DropoutCompletion",
+            "recommenders.RidgeCompletion",
+            "recommenders.AutoencoderCompletion",
+        ),
+        "On a model whose ratings are a table; unknown ids on fitted ones, too, which know the mean and a bias.",
     ),
     room_claim(
         "worked-elsewhere",
