@@ -10,12 +10,23 @@ import scipy.stats
 import torch
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.data import Data, Entries, Measurements, Moments, Sample
+from droptics.estimates import Estimate
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg.sums import summands
 from droptics.losses import CrossEntropy, Loss, Squared
-from droptics.masks import Bernoulli, Block, MaskLaw, Product
-from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, LinearModel, Model, TwoLayerLinear
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product
+from droptics.models import (
+    Autoencoder,
+    Connections,
+    DeepLinear,
+    Factorization,
+    LinearModel,
+    Model,
+    ReLUNet,
+    TwoLayerLinear,
+)
 from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import moments, normal, simplex, tensor
@@ -28,7 +39,7 @@ EPS = torch.finfo(torch.float64).eps
 
 def drawn_masks_in_full(scale: float) -> list[Comparison]:
     """Given masks on every family, enumerations and draws on every kind of data with all that their answers say."""
-    return by_parts((_given, _listed, _drawn, _second), scale)
+    return by_parts((_given, _listed, _drawn, _rectified, _second), scale)
 
 
 def map_under(model: LinearModel, z: Tensor) -> Tensor:
@@ -256,6 +267,68 @@ def _rounded(scale: float) -> list[Comparison]:
         found.append(compare(told.value[k] - told.lower[k], "==", scale * half, f"below, member {k}", 1e-7))
     found.append(same(told.method, f"Monte Carlo, {count} masks", "a batch has no control", scale))
     return found
+
+
+def _rectified(scale: float) -> list[Comparison]:
+    """ReLU networks: the last mask integrated whatever its law, all others fitted, members of a batch one by one."""
+    found: list[Comparison] = []
+    weights, biases = [normal(1, 4, 3), normal(2, 3, 4), normal(3, 2, 3)], [normal(4, 4), normal(5, 3), normal(6, 2)]
+    data = Sample(normal(7, 6, 3), normal(8, 6, 2), 3 * simplex(9, 6))
+    early = Bernoulli(tensor([0.3, 0.0, 0.45]), 3), Bernoulli(tensor([0.4, 0.2, 0.3, 0.5]), 4)
+    listed = Discrete(tensor([[1.0, 0, 2], [0, 2, 1], [2, 1, 0]]), tensor([0.3, 0.5, 0.2]))
+    lasts = Bernoulli(tensor([0.2, 0.5, 0.35]), 3), Block(0.4, 3, 3), listed, Gaussian(tensor([0.3, 0.1, 0.6]), 3)
+    for last, (count, confidence) in itertools.product(lasts, ((200, 0.9), (55, 0.8))):
+        told = penalty(ReLUNet(weights, biases), data, Product([*early, last]), MonteCarlo(count, 3, confidence))
+        z = Product(early).multipliers(count, torch.Generator().manual_seed(3))
+        values = _added(weights, biases, data, z, last.characteristic)
+        name = f"last {type(last).__name__}, {count} draws"
+        found += _fitted(scale, told, values, (z - 1)[:, [0, 2, 3, 4, 5, 6]].numpy(), name)
+    members = [torch.stack([part, normal(10, *part.shape), 2 * part]) for part in weights]
+    offsets = [torch.stack([part, part, normal(11, *part.shape)]) for part in biases]
+    told = penalty(ReLUNet(members, offsets), data, Product([*early, lasts[0]]), MonteCarlo(200, 3, 0.9))
+    z = Product(early).multipliers(200, torch.Generator().manual_seed(3))
+    for k in range(3):
+        parts = [part[k] for part in members], [part[k] for part in offsets]
+        values = _added(*parts, data, z, lasts[0].characteristic)
+        found += _fitted(scale, told, values, (z - 1)[:, [0, 2, 3, 4, 5, 6]].numpy(), f"member {k}", k)
+    return found
+
+
+def _added(weights: list[Tensor], biases: list[Tensor], data: Sample, z: Tensor, noise: Tensor) -> Array:
+    """What masks on the inputs and the first layer add to the weighted loss, the last mask of this covariance."""
+    clean = torch.relu(torch.relu(data.inputs @ weights[0].mT + biases[0]) @ weights[1].mT + biases[1])
+    plain = (clean @ weights[2].mT + biases[2] - data.targets).square().sum(1)
+    hidden = torch.relu((data.inputs * z[:, None, :3]) @ weights[0].mT + biases[0]) * z[:, None, 3:]
+    last = torch.relu(hidden @ weights[1].mT + biases[1])
+    fit = (last @ weights[2].mT + biases[2] - data.targets).square().sum(-1)
+    spread = torch.einsum("mni,mnj,ij->mn", last, last, noise * (weights[2].mT @ weights[2]))
+    found: Array = ((fit + spread - plain) @ data.shares).numpy()
+    return found
+
+
+def _fitted(
+    scale: float, told: Estimate, values: Array, control: Array, name: str, member: int | None = None
+) -> list[Comparison]:
+    """Mean, Student's interval and words of draws without what least squares on the masks tell of them."""
+    count, used = control.shape
+    left, words = values, f"Monte Carlo, {count} masks, last layer integrated"
+    fitted = values - control @ np.linalg.lstsq(control - control.mean(0), values - values.mean(), rcond=None)[0]
+    r = fitted - fitted.mean()
+    # eight draws for a weight, and ten that carry the variance
+    used = used if count >= 8 * (used + 1) and (r**2).sum() ** 2 >= 10 * (r**4).sum() else 0
+    if used:
+        left, words = (
+            fitted,
+            f"{words}, {used} control variates leave {fitted.var() / values.var():.0%} of the variance",
+        )
+    r, free = left - left.mean(), count - used - 1
+    quantile, variance = scipy.stats.t.ppf((1 + told.confidence) / 2, free), (r**2).sum() / free
+    half = quantile * math.sqrt(variance / count) + quantile**2 / 2 * abs((r**3).mean()) / variance / count
+    value, lower, upper = (one if member is None else one[member] for one in (told.value, told.lower, told.upper))
+    found = [] if member is not None else [same(told.method, words, f"words, {name}: {told.method}", scale)]
+    found.append(compare(value, "==", scale * left.mean(), f"mean, {name}", 1e-8))
+    found.append(compare(upper - value, "==", scale * half, f"upper half, {name}", 1e-7))
+    return [*found, compare(value - lower, "==", scale * half, f"lower half, {name}", 1e-7)]
 
 
 def _second(scale: float) -> list[Comparison]:
