@@ -293,6 +293,42 @@ def test_seed_counts_up_over_the_runs():
     assert not torch.equal(together.model.U[0], together.model.U[1])
 
 
+@pytest.mark.parametrize("runs", [1, INPUTS, OUTPUTS, WIDTH])  # of as many rows as a weight that they share, too
+@pytest.mark.parametrize("engine", ["torch", "auto"])
+def test_runs_that_begin_with_weights_in_common_are_those_alone(runs, engine):
+    U, V, deep = randn(runs, OUTPUTS, WIDTH, seed=1), randn(INPUTS, WIDTH, seed=2), randn(runs, WIDTH, INPUTS, seed=3)
+    top, biases = randn(OUTPUTS, WIDTH, seed=4), (randn(WIDTH, seed=5), randn(1, OUTPUTS, seed=6))
+    law = Product([Bernoulli(0.1, INPUTS), Bernoulli(0.3, WIDTH)])
+    cases = (
+        (TwoLayerLinear(U, V), lambda run: TwoLayerLinear(U[run], V), LAWS["block"]),
+        (TwoLayerLinear(U, V[None]), lambda run: TwoLayerLinear(U[run], V), LAWS["block"]),
+        (TwoLayerLinear(U[0], V.expand(runs, INPUTS, WIDTH)), lambda run: TwoLayerLinear(U[0], V), LAWS["block"]),
+        (DeepLinear([V.mT, U]), lambda run: DeepLinear([V.mT, U[run]]), LAWS["block"]),
+        (ReLUNet([deep, top], biases), lambda run: ReLUNet([deep[run], top], [biases[0], biases[1][0]]), law),
+    )
+    options = {"steps": 3, "step_size": 0.005, "batch_size": 1, "engine": engine, "record": ("risk",)}
+    for together, alone, masks in cases:
+        chosen = options if isinstance(together, TwoLayerLinear) else options | {"engine": "torch"}
+        joint = train(together, sample(), Dropout(masks), seed=40, **chosen)
+        for run in range(runs):
+            single = train(alone(run), sample(), Dropout(masks), seed=40 + run, **chosen)
+            assert_same_model(one(joint.model, run), single.model, 1e-13)
+    bounds = train(cases[0][0], sample(), Penalized(LAWS["block"]), steps=1, step_size=1e-4, bound="certify").history
+    single = train(cases[0][1](0), sample(), Penalized(LAWS["block"]), steps=1, step_size=1e-4, bound="certify").history
+    torch.testing.assert_close(bounds["bound"][:, 0], single["bound"], rtol=1e-12, atol=0.0)
+
+
+def test_records_of_a_single_run_that_diverged_are_infinite():
+    names, start = ("risk", "singular_values"), two_layer()
+    record = Recording(names, at=(0, 2, 4))
+    run = train(start, sample(), Plain(), steps=4, step_size=1e150, diverging="freeze", record=record)
+    assert run.diverged
+    for name in (*names, "loss"):
+        assert run.history[name][0].isfinite().all()
+        assert torch.isposinf(run.final(name)).all()
+    assert all(bool(tensor.isfinite().all()) for tensor in run.model.tensors)
+
+
 @pytest.mark.parametrize("optimizer", [torch.optim.Adam, partial(torch.optim.SGD, momentum=0.9), torch.optim.AdamW])
 def test_step_sizes_per_run_hold_for_any_optimizer(optimizer):
     start, sizes = two_layer(RUNS), (0.003, 0.001, 0.002)

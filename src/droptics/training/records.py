@@ -115,8 +115,8 @@ class Recorder:
         with torch.no_grad():
             for name, quantity in self.quantities.items():
                 value = torch.as_tensor(quantity(model)).detach().clone()
-                if frozen and self.lead:
-                    value[list(frozen)] = float("inf")
+                if frozen:
+                    value[list(frozen) if self.lead else ...] = float("inf")
                 self._rows[name].append(value)
         mean = self._sum / max(self._count, 1)
         if frozen:

@@ -155,7 +155,7 @@ def _prepared(model: Model, data: Data, objective: Objective, settings: Settings
     engine = _chosen(settings.engine, model, single_sample(model, data, objective, settings))
     descent: Descent = SINGLE[engine](model) if engine in SINGLE else TorchDescent(model, data, objective, settings)
     bound = "certify" if settings.stop_gap is not None and settings.bound is None else settings.bound
-    lower = lower_bounds(model, data, objective.laws) if isinstance(bound, str) else bound
+    lower = lower_bounds(descent.model(), data, objective.laws) if isinstance(bound, str) else bound
     record = settings.record
     recording = record if isinstance(record, Recording) else Recording() if record is None else Recording(record)
     quantities = recording.quantities(model, data, masks, objective.laws, objective.loss)

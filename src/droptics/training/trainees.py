@@ -14,8 +14,10 @@ from torch import Tensor, nn
 from droptics.data import Data
 from droptics.losses import Loss
 from droptics.masks import MaskLaw
-from droptics.models import Factorization, LastLayer, Model
+from droptics.models import Autoencoder, Factorization, LastLayer, Model
+from droptics.models.deep_linear import Layered
 from droptics.models.hooks import hooked
+from droptics.models.two_layer import Factors
 from droptics.penalties import UnitOutputs, criterion
 from droptics.penalties.grams import OutputGram
 from droptics.training.objectives import StepData, mean_loss
@@ -23,8 +25,7 @@ from droptics.training.objectives import StepData, mean_loss
 
 def rebuild(model: Model, tensors: Sequence[Tensor]) -> Model:
     """The model with other tensors of the same shapes, in the order of `model.tensors`, without checking them again."""
-    rest = list(tensors)
-    changed = copy.copy(model)
+    rest, changed = list(tensors), copy.copy(model)
     for item in fields(model):  # type: ignore[arg-type]
         value = getattr(model, item.name)
         if isinstance(value, Tensor):
@@ -60,11 +61,11 @@ class Trainee:
 
         Sets `view`, the model that they make up.
         """
-        shape, tensors = model.batch_shape, []
+        shape, matrices, tensors = model.batch_shape, isinstance(model, (Autoencoder, Factors, Layered)), []
         for tensor in model.tensors:
-            batched = tensor.shape[: len(shape)] == shape and tensor.ndim > len(shape)
-            value = tensor.detach() if batched else tensor.detach().expand((*shape, *tensor.shape))
-            tensors.append(value.clone(memory_format=torch.contiguous_format))
+            lead = len(shape) if tensor.shape[: len(shape)] == shape and tensor.ndim > len(shape) else 0
+            own = lead if not matrices else -1 if any(tensor is bias for bias in getattr(model, "biases", ())) else -2
+            tensors.append(tensor.new_empty(*shape, *tensor.shape[own:]).copy_(tensor.detach()))
         self.view = rebuild(model, tensors)
         return tensors, list(range(len(tensors)))
 
@@ -134,8 +135,7 @@ class ModuleTrainee(Trainee):
 
     def snapshot(self) -> Model:
         copied = _copied(self.view)
-        for parameter in copied.module.parameters():
-            parameter.grad = None
+        copied.module.zero_grad()
         return copied
 
     def detached(self) -> Model:

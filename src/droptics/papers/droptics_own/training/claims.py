@@ -63,7 +63,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "guarded-runs",
-        "Runs of a batch with seeds and laws of their own are those alone, balls hold, and who diverges is taken out.",
+        "Runs of a batch with seeds and laws of their own are those alone, also where they begin with weights in "
+        "common, balls hold, and who diverges is taken out, with infinity for its records.",
         pair(run_checks.guarded_runs),
         ("training.train", "training.MaxNorm"),
         "Beside runs alone.",

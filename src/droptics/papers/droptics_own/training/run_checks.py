@@ -20,8 +20,8 @@ from droptics.equalization import imbalance
 from droptics.evidence.claims import Comparison, compare
 from droptics.files.arrays import read_safetensors
 from droptics.losses import Logistic
-from droptics.masks import Bernoulli
-from droptics.models import Factorization, LastLayer, ReLUNet, TwoLayerLinear
+from droptics.masks import Bernoulli, Product
+from droptics.models import DeepLinear, Factorization, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.optima import certify
 from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import moments, normal, simplex, tensor, uniform
@@ -196,6 +196,51 @@ def guarded_runs(scale: float) -> list[Comparison]:
         found.append(compare(sorted(wild.diverged), "==", [scale], f"the run that diverged, {name}"))
         found.append(compare(wild.final("risk")[1], "==", math.inf, f"its record, {name}"))
         found.append(compare(wild.model.U[1], "==", scale * U[1], f"its weights stay, {name}"))
+    with np.errstate(all="ignore"):
+        lost = train(
+            TwoLayerLinear(U[1], V[1]),
+            data,
+            Plain(),
+            steps=4,
+            step_size=1e4,
+            diverging="freeze",
+            record=Recording(("risk", "singular_values"), at=(0, 2, 4)),
+        )
+    found.append(compare(lost.final("singular_values"), "==", math.inf, "records of a run that diverged alone"))
+    found.append(compare(lost.history["risk"][[0, 2]], "==", [float(wild.history["risk"][0, 1]), math.inf], "its risk"))
+    return found + _begun_together(scale, data)
+
+
+def _begun_together(scale: float, data: Sample) -> list[Comparison]:
+    """Three runs on three inputs that begin with a matrix, or biases, in common are those alone."""
+    found: list[Comparison] = []
+    U, V, deep = normal(4, 3, 2, 4), normal(5, 3, 4), normal(6, 3, 4, 3)
+    nets = ReLUNet([deep, normal(7, 2, 4)], [normal(8, 4), normal(9, 1, 2)])
+    product = Product([Bernoulli(0.1, 3), Bernoulli(0.4, 4)])
+    cases: tuple[tuple[str, Any, Any, Any], ...] = (
+        ("layers", TwoLayerLinear(U, V), lambda i: TwoLayerLinear(U[i], V), Bernoulli(0.4, 4)),
+        ("one layer of them", TwoLayerLinear(U, V[None]), lambda i: TwoLayerLinear(U[i], V), Bernoulli(0.4, 4)),
+        ("chains", DeepLinear([V.mT, U]), lambda i: DeepLinear([V.mT, U[i]]), Bernoulli(0.4, 4)),
+        (
+            "networks",
+            nets,
+            lambda i: ReLUNet([deep[i], nets.weights[1]], [nets.biases[0], nets.biases[1][0]]),
+            product,
+        ),
+    )
+    for name, together, alone, law in cases:
+        for objective in (Dropout(law), Penalized(law)) if name != "networks" else (Dropout(law),):
+            options: dict[str, Any] = {"steps": 2, "step_size": 0.02, "record": Recording(("risk",))}
+            if isinstance(objective, Penalized):
+                options["bound"] = "certify"
+            joint = train(together, data, objective, seed=5, **options)
+            for i in range(3):
+                one = train(alone(i), data, objective, seed=5 + i, **options)
+                label = f"{name}, run {i}, {type(objective).__name__}"
+                for mine, other in zip(joint.model.tensors, one.model.tensors, strict=True):
+                    found.append(compare(mine[i], "==", scale * other, label))
+                for key in {"risk", "bound"} & set(one.history):
+                    found.append(compare(joint.history[key][:, i], "==", scale * one.history[key], f"{key}, {label}"))
     return found
 
 
