@@ -58,12 +58,17 @@ def data_in_full(scale: float) -> list[Comparison]:
     found.append(compare(Moments.of_sample(doubled).rank or 0, "==", scale * 3, "rank of a repeated feature"))
     split = Moments.of_batches([Sample(doubled.inputs[:3], targets[:3]), Sample(doubled.inputs[3:], targets[3:])])
     found.append(compare(split.rank or 0, "==", scale * 3, "rank of a repeated feature in batches"))
+    for at in (slice(0, 4), slice(4, 8)):  # a feature that is repeated in one of two batches
+        partly = normal(8, 8, 3)
+        partly[at, 2] = partly[at, 0]
+        both = Moments.of_batches([Sample(part, part[:, :1]) for part in partly.split(4)])
+        found.append(compare(both.rank or 3, "==", scale * 3, "rank of a feature that is repeated in one batch"))
     few = Moments.merged([Moments.of_sample(Sample(inputs[:1], targets[:1])) for _ in range(2)])
     found.append(compare(few.rank or 0, "==", scale * 2, "rank of two examples"))
     found.append(compare(Moments.of_map(inputs).yy, "==", scale * inputs @ inputs.mT, "moments of a map"))
     found.append(compare(whole.shares, "==", scale * weights / 6.5, "shares"))
     found.append(compare(Sample(inputs, targets).shares, "==", scale / 5, "equal shares"))
-    found.append(compare(average(inputs, weights[:3]), "==", scale * inputs @ weights[:3] / 3, "weighed mean"))
+    found.append(compare(average(inputs, weights[1:4]), "==", scale * inputs @ weights[1:4] / 5, "weighed mean"))
     single = whole.to(torch.float32)
     assert single.weights is not None
     found.append(compare(single.weights, "==", scale * weights, "weights in single precision"))
