@@ -187,6 +187,6 @@ def _never_changing(scale: float, X: Array, y: Array) -> list[Comparison]:
         told = fitted.predict(np.c_[new, np.full(7, level + 0.75)])
         found.append(compare(told, "==", scale * chances @ outputs[..., 0], f"a column of {level}"))
     flat = [DropoutRegressor((3,), 0.2, 0.4, epochs=3, seed=2).fit(X, np.full(30, level)) for level in (0.1, 0.125)]
-    moves = [one.predict(new) - level for one, level in zip(flat, (0.1, 0.125), strict=True)]
+    moves = [np.asarray(one.predict(new)) - level for one, level in zip(flat, (0.1, 0.125), strict=True)]
     found.append(compare(moves[0], "==", scale * moves[1], "equal targets", precision=1e-6))
     return found
