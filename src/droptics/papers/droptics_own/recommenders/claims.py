@@ -101,7 +101,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Ratings that come later are solved for row by row, the users whom they touch by all that is known of them and "
         "the items that were known, then new items by these ratings alone, and change nothing else; a warm start "
         "begins from the last factors of known ids; a sweep says the error and the mean objective of its factors, with "
-        "ridges, too, in any unit of the ratings; predictions beyond what the ratings bound are said.",
+        "ridges, too, in any unit of the ratings, and the first that lowers this by less than the tolerance times its "
+        "value is the last; predictions beyond what the ratings bound are said.",
         pair(continued_checks.continued, 1.05),
         ("recommenders.DropoutCompletion", "recommenders.RidgeCompletion"),
         "By systems solved one by one.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ DROP = 0.35
 
 def continued(scale: float) -> list[Comparison]:
     """Ratings that come later, warm starts on other ratings, and objectives, in every kind of penalty and unit."""
-    return by_parts((_later, _begun, _ridged, _wild), scale)
+    return by_parts((_later, _begun, _ended, _ridged, _wild), scale)
 
 
 def _fitted(kind: tuple[Any, float, float, float | None, float], **options: Any) -> tuple[Any, Strengths]:
@@ -199,6 +200,24 @@ def _begun(scale: float) -> list[Comparison]:
                      for one in (parts, whole))  # fmt: skip
         for name, mine, other in zip(("users", "items"), told, own, strict=True):
             found.append(compare(mine, "==", scale * other, f"{name} after 2 and 3 sweeps, {label}", precision=1e-9))
+    return found
+
+
+def _ended(scale: float) -> list[Comparison]:
+    """A fit ends with the first sweep that lowers the objective by less than the tolerance times its value."""
+    found: list[Comparison] = []
+    rows, columns, values = _rated(4, 9, 6)
+    for kind in KINDS:
+        levels, ends = [], []
+        for tolerance in (0.0, 0.03, 1e-3):
+            model = _fitted(kind, sweeps=25, tolerance=tolerance)[0].fit((rows, columns, kind[4] * values))
+            told, label = [line.objective for line in model.history_], f"tolerance {tolerance}, {kind[0]}"
+            levels = levels or told
+            shares = [(before - after) / after for before, after in pairwise(levels)]
+            ends.append(2 + next((k for k, share in enumerate(shares) if share < tolerance), 23))
+            found.append(same(len(told), ends[-1], f"sweeps, {label}", scale))
+            found.append(compare(told, "==", scale * np.array(levels[: len(told)]), f"as if it went on, {label}"))
+        found.append(same(2 < ends[1] < ends[2] < 25, True, f"three ends, {kind[0]}"))
     return found
 
 

@@ -112,7 +112,15 @@ def _resumed(folder: Path, table: tuple[Array, Array, Array], scale: float) -> l
     rest = DropoutCompletion(**options, sweeps=3, checkpoint=str(kept)).fit(table)
     whole.save(bare, seen=False)
     left = DropoutCompletion.load(bare).predict(*table[:2])
+    # other ratings of the same items, which are numbered otherwise: it begins from the factors of the same ids
+    items = np.unique(table[1])
+    more = np.append(table[0], ["v"] * 5 + ["w"] * 4), np.append(table[1], [*items[1:], *items[2:]])
+    more = *more, np.append(table[2], np.linspace(1.0, 4.5, 9))
+    begun = DropoutCompletion(**{**options, "warm_start": True}, sweeps=5).fit(table).set_params(sweeps=2).fit(more)
+    again = DropoutCompletion(**options, sweeps=2, checkpoint=str(kept)).fit(more)
     return [
+        compare(float((again.item_ids_ == rest.item_ids_).all()), "==", 0.0, "items in another order"),
+        compare(again.predict(*more[:2]), "==", scale * begun.predict(*more[:2]), "on other ratings of its items"),
         compare(rest.objective_, "==", scale * whole.objective_, "resumed after two sweeps"),
         compare(left, "==", scale * whole.predict(*table[:2]), "without its ratings"),
     ]
