@@ -52,7 +52,7 @@ def input_dropout(wrong: float) -> list[Comparison]:
 def _interactions(wrong: float) -> list[Comparison]:
     """Weights and scores of models that are fitted to users, items and values of any size."""
     found = []
-    x = normal(5, 7, 4) * (normal(6, 7, 4) > -0.3) * 100
+    x = normal(5, 7, 4) * (normal(6, 7, 4) > -0.3) * 10_000  # ratings of many thousands are read in another unit
     users, items = torch.nonzero(x, as_tuple=True)
     for feedback, counted in (("graded", x), ("implicit", (x != 0).double())):
         gram = counted.mT @ counted

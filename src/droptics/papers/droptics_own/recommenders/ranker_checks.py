@@ -175,15 +175,16 @@ def neighbors(scale: float) -> list[Comparison]:
             wanted = weights_of(gram, gamma, bound)
             found.append(compare(model.weights(), "==", wanted, f"diagonal of at most {bound}, {size} items"))
         found.append(compare(local, "==", _near(gram, gamma, near), f"{near} neighbors, {size} items"))
-        signed = LocalAutoencoder(near, drop, feedback="graded").fit(
-            (*triples[:2], grades := np.cos(5.0 * triples[0] + triples[1]))
-        )
-        given = np.zeros(table.shape)
-        given[triples[:2]] = grades
-        given = given[:, signed.item_ids_]
-        squares = np.square(given).sum(0)  # the ridge by default is a share of their sum
-        wanted = _near(given.T @ given, scale * (drop / (1 - drop) * squares + 5e-4 * squares.sum()), near)
-        found.append(compare(signed.weights().toarray(), "==", wanted, f"{near} neighbors by grades of both signs"))
+        grades = 4096 * np.cos(5.0 * triples[0] + triples[1])
+        for own in (None, 3e7):
+            signed = LocalAutoencoder(near, drop, own, feedback="graded").fit((*triples[:2], grades))
+            given = np.zeros(table.shape)
+            given[triples[:2]] = grades
+            given = given[:, signed.item_ids_]
+            squares = np.square(given).sum(0)  # the ridge by default is a share of their sum
+            wanted = _near(given.T @ given, scale * (drop / (1 - drop) * squares + (own or 5e-4 * squares.sum())), near)
+            label = f"{near} neighbors by grades of both signs, {own}"
+            found.append(compare(signed.weights().toarray(), "==", wanted, label))
         stack = StackedRanker([DropoutAutoencoder(drop, ridge, dtype="float64"), LocalAutoencoder(near, drop, ridge)])
         pair = [table @ weights_of(gram, gamma, "zero"), table @ local]
         total = sum(scores / scores.std() for scores in pair)
@@ -389,7 +390,8 @@ def _all_cells(scale: float) -> list[Comparison]:
     alpha, rho = 0.3, 0.4 / 0.6
     kinds = itertools.product(("expected", "empirical"), ("implicit", "graded"), (None, 4))
     for penalty, feedback, steps in kinds:  # four steps of conjugate gradients solve for two factors as well
-        grades = np.ones(len(rows)) if feedback == "implicit" else 0.5 + (rows + 2 * columns) % 4
+        unit = 4096 if steps else 1  # ratings of many thousands are read in another unit
+        grades = np.ones(len(rows)) if feedback == "implicit" else unit * (0.5 + (rows + 2 * columns) % 4)
         kind: dict[str, Any] = {"penalty": penalty, "feedback": feedback, "sweeps": 1, "dtype": "float64"}
         cells = ImplicitDropoutCompletion(2, 0.4, alpha, cg_steps=steps, **kind)
         cells.fit((rows, columns, grades))
