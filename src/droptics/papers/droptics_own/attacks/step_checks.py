@@ -15,6 +15,7 @@ from droptics.attacks import Bim, Decay, Fgsm, Pgd, Threat, WeakAttackWarning, a
 from droptics.attacks.chain import Chain
 from droptics.attacks.gradients import PlainMlp, differentiable
 from droptics.attacks.methods import step_sizes
+from droptics.attacks.search import tape_of
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
@@ -26,7 +27,8 @@ RADIUS = 0.2
 
 def steps(scale: float) -> list[Comparison]:
     """Sizes of steps; one-step and fixed-step searches point by point, up layers in rows, with hooks and without."""
-    return [*_sizes(scale), *_points(scale), *_from_outside(scale), *_watched(scale), *_single(scale), *_steady(scale)]
+    ways = *_sizes(scale), *_points(scale), *_from_outside(scale), *_watched(scale)
+    return [*ways, *_convolved(scale), *_single(scale), *_steady(scale)]
 
 
 def _sizes(scale: float) -> list[Comparison]:
@@ -147,6 +149,39 @@ def _watched(scale: float) -> list[Comparison]:
             found.append(compare(told.inputs, "==", points, f"points, {name}, {norm}"))
             right = (outputs.argmax(1) == data.targets).double()
             found.append(compare(1 + told.clean_correct.double(), "==", scale * (1 + right), f"right, {name}"))
+    return found
+
+
+def _convolved(scale: float) -> list[Comparison]:
+    """Slopes down rows of layers beside those of autograd, of all examples and of some, whatever convolutions do."""
+    found: list[Comparison] = []
+    kinds: tuple[tuple[dict[str, Any], bool], ...] = (
+        ({"stride": (2, 1), "padding": (1, 2)}, True),
+        ({"dilation": (2, 1), "padding": 1, "groups": 2}, True),
+        ({"padding": "same", "dilation": 2}, False),
+        ({"padding": 1, "padding_mode": "reflect"}, False),
+        ({"padding": (2, 1), "padding_mode": "circular", "groups": 2}, False),
+    )
+    images, rows = normal(11, 6, 2, 5, 4), torch.tensor([4, 1, 3])
+    for options, plain in kinds:
+        layers: list[nn.Module] = [nn.Conv2d(2, 4, (3, 2), **options).double(), nn.ReLU()]
+        layers += [nn.Conv2d(4, 3, 2, bias=False).double(), nn.ReLU(), nn.Flatten()]
+        size = nn.Sequential(*layers)(images).shape[1]
+        net = nn.Sequential(*layers, linear_head(3, size, 6), nn.ReLU(), linear_head(5, 6, 3)).requires_grad_(False)
+        for place in (0, 2):
+            for seed, part in enumerate(layers[place].parameters()):
+                part.copy_(normal(21 + place + seed, *part.shape))
+        tape = tape_of(net, Pgd())
+        name, leaf = str(options), images.clone().requires_grad_()
+        outputs, slopes = net(leaf), normal(12, 6, 3)
+        (wanted,) = torch.autograd.grad((outputs * slopes).sum(), leaf)
+        found += [
+            same(isinstance(tape, Chain), plain, f"layers in a row, {name}", scale),
+            compare(tape.forward(images), "==", scale * outputs.detach(), f"outputs, {name}"),
+            compare(tape.pull(slopes, again=True), "==", scale * wanted, f"slopes, {name}"),
+            compare(tape.pull(slopes[rows], rows, again=True), "==", scale * wanted[rows], f"slopes of some, {name}"),
+            compare(tape.scores(images), "==", scale * outputs.detach(), f"outputs alone, {name}"),
+        ]
     return found
 
 
