@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -184,6 +185,21 @@ def test_objective_never_increases(seed, steps, variant, share):
     values = np.array([first] + [line.objective for line in history])
     # Each value is a sum of non-negative terms no larger than the first value: rounding is relative to that.
     assert (np.diff(values) <= 1e-13 * first).all()
+
+
+@pytest.mark.parametrize("unit", [1.0, 4096.0])
+@pytest.mark.parametrize("tolerance", [0.03, 0.003])
+def test_the_first_sweep_that_gains_little_is_the_last(unit, tolerance):
+    rows, columns, values = ratings(3, 30, 20)
+    data, strengths = observations((rows, columns, unit * values), np.float64), VARIANTS["mixed, biases"]
+    runs = [
+        alternate(Threads(1), data, tuple(start(data, strengths)), strengths, Effort(40, 3, share))[1]
+        for share in (0.0, tolerance)
+    ]
+    whole, cut = ([line.objective for line in history] for history in runs)
+    gains = [(before - after) / after for before, after in pairwise(whole)]
+    assert gains[len(cut) - 2] < tolerance <= min(gains[: len(cut) - 2])
+    assert cut == whole[: len(cut)]
 
 
 def test_float32_tracks_float64_over_long_rows():
