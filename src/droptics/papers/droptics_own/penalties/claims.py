@@ -116,7 +116,9 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "drawn-in-full",
         "What given, listed and drawn masks add to the loss of every family on every kind of data, batches included, "
-        "with interval, rounding, cost and words, is what loops over the masks give; so is half the curvature.",
+        "with interval, rounding, cost and words, is what loops over the masks give; so is half the curvature. "
+        "Unasked, lists have 65,536 masks at most, draws are 1,000 at 99 %, 400 beside a curvature, and sums of "
+        "outcomes take two minutes.",
         pair(drawn_mask_checks.drawn_masks_in_full),
         ("penalties.penalty", "penalties.criterion", "penalties.risk", "models.Connections", "penalties.SecondOrder"),
         "Maps of single networks under single masks.",

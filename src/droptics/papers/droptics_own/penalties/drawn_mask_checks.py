@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from unittest import mock
 
 import numpy as np
 import scipy.stats
@@ -30,8 +31,9 @@ from droptics.models import (
 from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import moments, normal, simplex, tensor
-from droptics.penalties import Enumerate, MonteCarlo, SecondOrder, criterion, penalty, risk
+from droptics.penalties import Certified, ClosedForm, Enumerate, MonteCarlo, SecondOrder, criterion, penalty, risk
 from droptics.penalties.excess import masked_excess
+from droptics.penalties.relu import sampling
 from droptics.penalties.rounding import excess_scale, roundings, typical_multipliers
 
 EPS = torch.finfo(torch.float64).eps
@@ -39,7 +41,7 @@ EPS = torch.finfo(torch.float64).eps
 
 def drawn_masks_in_full(scale: float) -> list[Comparison]:
     """Given masks on every family, enumerations and draws on every kind of data with all that their answers say."""
-    return by_parts((_given, _listed, _drawn, _rectified, _second), scale)
+    return by_parts((_given, _listed, _drawn, _rectified, _second, _unasked), scale)
 
 
 def map_under(model: LinearModel, z: Tensor) -> Tensor:
@@ -283,6 +285,13 @@ def _rectified(scale: float) -> list[Comparison]:
         values = _added(weights, biases, data, z, last.characteristic)
         name = f"last {type(last).__name__}, {count} draws"
         found += _fitted(scale, told, values, (z - 1)[:, [0, 2, 3, 4, 5, 6]].numpy(), name)
+    # one mask at a time
+    generator = torch.Generator().manual_seed(5)
+    z = torch.cat([Product(early).multipliers(1, generator) for _ in range(70)])
+    with mock.patch.object(sampling, "CHUNK_ELEMENTS", 1):
+        told = penalty(ReLUNet(weights, biases), data, Product([*early, listed]), MonteCarlo(70, 5))
+    values = _added(weights, biases, data, z, listed.characteristic)
+    found += _fitted(scale, told, values, (z - 1)[:, [0, 2, 3, 4, 5, 6]].numpy(), "one at a time")
     members = [torch.stack([part, normal(10, *part.shape), 2 * part]) for part in weights]
     offsets = [torch.stack([part, part, normal(11, *part.shape)]) for part in biases]
     told = penalty(ReLUNet(members, offsets), data, Product([*early, lasts[0]]), MonteCarlo(200, 3, 0.9))
@@ -368,3 +377,21 @@ def _second(scale: float) -> list[Comparison]:
                 compare([told.cost, told.confidence], "==", [scale * (200 + 4 * count), 0.99], f"both, {name}")
             )
     return found
+
+
+def _unasked(scale: float) -> list[Comparison]:
+    """What methods do where nothing else is asked for: lengths of lists, draws and their confidence, time and room."""
+    found: list[Comparison] = []
+    for method, usual in (
+        (ClosedForm(), (120.0, 2**30)),
+        (Enumerate(), (2**16,)),
+        (MonteCarlo(), (1000, 0, 0.99)),
+        (SecondOrder(), (MonteCarlo(400, 0, 0.99),)),
+        (Certified(), (0,)),
+    ):
+        found.append(same(tuple(vars(method).values()), usual, f"by default, {method}", scale))
+    two, data = TwoLayerLinear(normal(9, 2, 4), normal(10, 3, 4)), moments(1, 2, 3)
+    law = Bernoulli(tensor([0.3, 0.4, 0.5, 0.35]), 4)
+    bare, drawn = penalty(two, data, law, MonteCarlo()), penalty(two, data, law, SecondOrder())
+    told = [bare.cost, drawn.cost - 4 * len(law.directions), bare.confidence, drawn.confidence]
+    return [*found, compare(told, "==", [1000 * scale, 400, 0.99, 0.99], "draws and confidence by default")]
