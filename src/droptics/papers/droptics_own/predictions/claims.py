@@ -9,6 +9,7 @@ from droptics.papers.droptics_own.instruments import ENUMERATED, PROVED, WRITTEN
 from droptics.papers.droptics_own.predictions import (
     answer_checks,
     class_checks,
+    control_checks,
     family_checks,
     module_checks,
     moment_checks,
@@ -100,8 +101,11 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "network-moments",
         "Sampled means and variances of ReLU networks, with listed, stratified and main-effect controls, cover those "
-        "over all masks; where outputs are linear in the early mask, controls leave no noise in the mean.",
-        (partial(moment_checks.network_moments, 1.0), partial(moment_checks.network_moments, 1.1)),
+        "over all masks; where outputs are linear in the early mask, controls leave no noise in the mean. Controls are "
+        "outputs under the masks of one site, slopes at one, or what a unit does alone, weighed by least squares; "
+        "means, variances and Student intervals are those of what they leave, with degrees of freedom by its fourth "
+        "moments.",
+        pair(control_checks.network_controls),
         ("predictions.predictive",),
         f"{ENUMERATED} Within five standard errors.",
     ),
