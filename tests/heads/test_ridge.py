@@ -124,6 +124,22 @@ def test_weights_count_copies() -> None:
     close(weighted.loo_errors_, repeated.loo_errors_, 1e-9)
 
 
+def test_of_hardly_more_than_one_copy_the_rest_stays() -> None:
+    X, Y = problem(8, 3, 1)
+    X[:, 2] = 0.0
+    X[5, 2] = 3.0
+    counts = np.ones(8)
+    counts[5] += 5e-7
+    errors = []
+    for i in range(8):
+        others = counts - np.eye(8)[i]
+        kept = others > 1e-9
+        model = DropoutRidge(0.3).fit(X[kept], Y[kept, 0], others[kept])
+        errors.append((Y[i, 0] - model.predict(X[i : i + 1])[0]) ** 2)
+    found = DropoutRidgeCV([0.3]).fit(X, Y[:, 0], counts)
+    close(found.loo_errors_, [counts / counts.sum() @ np.array(errors)], 1e-6)
+
+
 def test_refusals() -> None:
     X, Y = problem(10, 3, 1)
     for bad in (1.0, -0.1, float("nan"), "half", [0.1, 0.2]):

@@ -284,6 +284,16 @@ def test_the_bound_is_the_best_mixture(masks):
     assert bound == pytest.approx(max(mixtures), rel=1e-3)
 
 
+@pytest.mark.parametrize(("law", "map_"), [(22, 13), (24, 16)])
+def test_the_search_keeps_the_best_of_its_starts(law, map_):
+    """Laws with stationary points of different values."""
+    masks = Discrete(normal(6, 4, seed=law).square(), torch.tensor([6, 2, 4, 3, 1, 4]).double() / 20)
+    data = Moments.of_map(normal(4, 4, seed=map_))
+    reached = descend_two_layer(data, masks.characteristic, starts=12)
+    assert reached.max() > reached.min() + 0.01
+    assert optimum(TwoLayerLinear, data, masks).objective <= reached.min() * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_the_rank_of_what_a_search_finds(scale):
     matrix = scale * torch.outer(normal(3), normal(4))

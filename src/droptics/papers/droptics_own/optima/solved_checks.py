@@ -154,6 +154,7 @@ def _left_out(scale: float) -> list[Comparison]:
         ("weights", normal(5, 9, 4).numpy(), uniform(6, 9).numpy() * 3 + 0.2, 1, True),
         ("weights and blocks", normal(5, 9, 4).numpy(), uniform(6, 9).numpy() * 3 + 0.2, 2, False),
         ("alone", alone, np.ones(8), 1, True),
+        ("alone, hardly more than a copy", alone, 1 + 5e-7 * (np.arange(8) == 2), 1, True),
         ("few", few, np.ones(4), 1, True),
     )
     for name, X, counts, block, intercept in cases:
