@@ -1,5 +1,6 @@
 """The audit against exact routines, constructed bugs, and the promise to leave everything as it was."""
 
+import itertools
 import json
 import random
 from functools import partial
@@ -328,6 +329,13 @@ class Counting(nn.Module):
         return found
 
 
+class Louder(nn.Module):
+    """A factor in training mode alone."""
+
+    def forward(self, x):
+        return 1.5 * x if self.training else x
+
+
 def counted(factor=1.0):
     return seeded(
         nn.Sequential(Counting(factor), nn.Dropout(0.3), nn.Tanh(), nn.Dropout(0.2), nn.Linear(8, 3))
@@ -335,12 +343,12 @@ def counted(factor=1.0):
 
 
 def test_what_is_known_of_a_batch_is_not_computed_again():
-    """Before the first site: clean, trained and base run on the first batch, one on others."""
+    """Before the first site: clean, trained, quiet and base run on the first batch, one on others."""
     x, y = regression_data()
     network = counted()
     audit(network, (x, y), draws=2, rates=(), batch_size=len(x) // 4, progress=False)
     first, others = len(x) // 4, len(x) - len(x) // 4
-    assert network[0].examples == 3 * first + others
+    assert network[0].examples == 4 * first + others
     assert network[0].slopes == []  # nothing is recomputed in a backward pass, so none is run through it
 
 
@@ -354,6 +362,29 @@ def test_what_training_mode_changes_is_measured_on_every_batch():
         hidden = network[2](1.25 * network[0](x))
         trained = (network[4](hidden) - y).square().sum(1).mean()
     assert report.rest.value == pytest.approx(float(trained - clean), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["head", "chain", "classes"])
+def test_no_formula_has_features_of_evaluation_mode_where_training_mode_changes_them(kind):
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(12, width, generator=generator, dtype=torch.float64) for width in (6, 3))
+    goal = y.argmax(1) if kind == "classes" else y
+    gate = nn.Identity() if kind == "chain" else nn.Tanh()
+    body = seeded(nn.Sequential(Louder(), nn.Linear(6, 4), gate, nn.Dropout(0.3), nn.Linear(4, 3))).double()
+    report = audit(body, (x, goal), budget=30, progress=False)
+    with torch.no_grad():
+        features = gate(body[1](1.5 * x))
+        loss = functional.cross_entropy if kind == "classes" else lambda out, goal: (out - goal).square().sum(1).mean()
+        plain, total = loss(body[4](features), goal), 0.0
+        for kept in itertools.product((0.0, 1.0), repeat=4):
+            chance = 0.7 ** sum(kept) * 0.3 ** (4 - sum(kept))
+            total += chance * loss(body[4](features * torch.tensor(kept) / 0.7), goal)
+    (site,) = report.sites
+    assert report.rest.value == pytest.approx(float(plain) - report.clean_loss, rel=1e-9)
+    for number, wanted in ((site.penalty, float(total - plain)), (report.training_loss, float(total))):
+        width = 2 * (number.upper - number.lower) + 1e-9
+        assert number.lower - width <= wanted <= number.upper + width
+        assert kind == "classes" or number.value == pytest.approx(wanted, rel=1e-9)
 
 
 def test_everything_is_as_before_also_after_an_exception():

@@ -25,7 +25,7 @@ from droptics.audits.heads import Chain, Head, confirmed, find_chain, find_head,
 from droptics.audits.layer_drop import LAYER_DROP, quiet_parts
 from droptics.audits.measuring import Plan
 from droptics.audits.report import CurvePoint, Report, SiteReport
-from droptics.audits.rounds import CleanRun, measure
+from droptics.audits.rounds import CleanRun, measure, unchanged
 from droptics.audits.runs import Law
 from droptics.audits.statements import head_statements
 from droptics.audits.tallies import Mean, Tally, merged
@@ -147,11 +147,13 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
                 state.head = state.head if state.head and confirmed(state.head, trace, outputs) else None
 
             sites, findings = discover(module, first, criterion, clean, follow)
-        if clean and isinstance(criterion, Squared):
-            state.chain = find_chain(clean[0][1], first, clean[0][0], [site.name for site in sites])
+            quiet = quiet_parts(module, [site.name for site in sites if site.kind == LAYER_DROP])
+            if clean and state.squared:
+                state.chain = find_chain(clean[0][1], first, clean[0][0], [site.name for site in sites])
+                if (state.head or state.chain) and not unchanged(module, first, clean[0][0], sites, quiet):
+                    state.head = state.chain = None
         generator = torch.Generator(device).manual_seed(int(seed))
         asked = {"rates": tuple(rates), "draws": draws, "budget": float(budget), "generator": generator}
-        quiet = quiet_parts(module, [site.name for site in sites if site.kind == LAYER_DROP])
         plan = _plan(criterion, sites, state, quiet, confidence=confidence, **asked)
         chained, once = itertools.chain([first], stream), max(len(calls) - len(clean), 0.0)  # what is still to be used
         total, silent = count_batches(data, batch_size), None if progress is None else not progress
@@ -241,6 +243,7 @@ def _report(
     tally, clean, drawn = state.tally, state.tally.clean.value, state.tally.rest.draws > 0
     total, rest = _total(state, sites, plan.confidence), _rest(tally, plan.confidence)
     offset = clean if rest is None or drawn else clean + rest.value  # what is drawn is part of the total
+    state = state if offset == clean or state.squared else replace(state, head=None)  # it has features of evaluation
     reports = [_site_report(site, state, plan, offset, total) for site in sites]
     parts = [*(item.penalty for item in reports), rest if drawn else None]
     draft = Report(
@@ -258,8 +261,7 @@ def _report(
         findings=(),
         passes=tally.spent / tally.examples,
     )
-    every = [*findings, *remarks(draft)]
-    return replace(draft, findings=tuple(sorted(every, key=lambda found: LEVELS.index(found.level))))
+    return replace(draft, findings=tuple(sorted([*findings, *remarks(draft)], key=lambda one: LEVELS.index(one.level))))
 
 
 def _rest(tally: Tally, confidence: float) -> PlainEstimate | None:
@@ -320,9 +322,7 @@ def _site_report(site: AuditedSite, state: _State, plan: Plan, offset: float, to
     curve = [CurvePoint(rate, point, others + point.value) for rate, point in points if point is not None]
     units = state.units[site.name].report() if site.name in state.units else None
     report = SiteReport(site, value, value.value / training if training > 0 else None, None, curve, units, claim=claim)
-    if state.head is not None and state.head.site == site.name:
-        report = head_statements(report, state.head, plan)
-    return report
+    return head_statements(report, state.head, plan) if state.head and state.head.site == site.name else report
 
 
 def _interaction(parts: Sequence[PlainEstimate], total: PlainEstimate) -> PlainEstimate | None:

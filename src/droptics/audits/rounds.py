@@ -16,12 +16,14 @@ from torch import Tensor, nn
 from droptics.audits.batches import Batch
 from droptics.audits.control import MOST_DRAWS, remainder, screen, share_out
 from droptics.audits.criteria import MeanSquared, parts
+from droptics.audits.discovery import AuditedSite
 from droptics.audits.measuring import PLAIN_DRAWS, Plan, accuracy, plain, sampled
 from droptics.audits.outcomes import MOST_OUTCOMES, alone, left_out, together, tree_cost
 from droptics.audits.runs import BACKWARD, Base, Law, Runs, draw, units
 from droptics.audits.tails import MOST_OUTPUTS, Hidden, affine_sites, confirmed, energies
 from droptics.audits.tallies import Mean, Tally
 from droptics.losses import Squared
+from droptics.models.modes import set_training, unmoved
 from droptics.models.replaying import Recording
 from droptics.models.watching import all_on, only
 from droptics.progress import tracked
@@ -58,6 +60,26 @@ def measure(module: nn.Module, batch: Batch, clean_run: CleanRun, plan: Plan, ta
             _controlled(_Round(runs, base, plan, tally, hidden), clean, weight)
         passes = runs.spent
     tally.spent += passes * batch.count
+
+
+def unchanged(
+    module: nn.Module, batch: Batch, outputs: Tensor, sites: Sequence[AuditedSite], quiet: Sequence[str]
+) -> bool:
+    """Whether training mode without dropout has these outputs of evaluation mode, up to rounding.
+
+    Where it does more than drop, a formula for the features of evaluation mode is that of another network. What no
+    switch reaches is left out of it, because it is measured by itself.
+    """
+    if any(site.reason is not None for site in sites):
+        return True
+    layers = {site.name: site.rate for site in sites if site.bypassed}
+    with unmoved(module):
+        again = Runs(module, batch, Squared(), {}, layers, quiet).outputs({})
+        set_training(module, False)
+    if again.shape != outputs.shape:
+        return False
+    level = 64 * torch.finfo(outputs.dtype).eps ** 0.75
+    return not bool(((again - outputs).abs() > level * outputs.abs().max()).any())
 
 
 @dataclass(frozen=True)

@@ -163,8 +163,8 @@ def left_out_error(features: Tensor, targets: Tensor, strength: float) -> float:
 
 @torch.no_grad()
 def audited_sites(scale: float) -> list[Comparison]:
-    """Two sites of a linear chain, exact, and of a classifier, drawn; sites inside of rows."""
-    return by_parts((_chain_sites, _classifier_sites, _affine_sites), scale)
+    """Two sites of a linear chain, exact, and of a classifier, drawn; sites inside of rows, or louder."""
+    return by_parts((_chain_sites, _classifier_sites, _affine_sites, _louder_sites), scale)
 
 
 def _classifier_sites(scale: float) -> list[Comparison]:
@@ -318,6 +318,38 @@ def _affine_sites(scale: float) -> list[Comparison]:
             name = f"{kind}, {'moves alone' if moves else 'rows'}"
             found.append(compare(float("affine tail" in site.penalty.method), "==", 1.0, f"affine, {name}"))
             found.append(compare(site.penalty.value, "==", scale * paid, f"penalty, {name}", precision=level))
+    return found
+
+
+class Louder(nn.Module):
+    """A factor in training mode alone."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Inputs, larger in training."""
+        return 1.5 * inputs if self.training else inputs
+
+
+def _louder_sites(scale: float) -> list[Comparison]:
+    """Where training mode changes the features, a site before the last layer has the penalty of those in training."""
+    found: list[Comparison] = []
+    inputs, targets, labels = normal(3, 11, 3), normal(4, 11, 2), torch.arange(11) % 2
+    error, entropy = squared(targets), entropic(labels)
+    for gate, goal, loss in ((nn.Tanh, targets, error), (nn.Identity, targets, error), (nn.Tanh, labels, entropy)):
+        body, name = stack((3, 4, 2), (0.3,), gate), f"{gate.__name__}, {goal.dtype}"
+        report = audit(nn.Sequential(Louder(), *body), Sample(inputs, goal), rates=(0.6,), batch_size=7, draws=12)
+        clean, louder = (loss(masked(body, factor * inputs, {})) for factor in (1.0, 1.5))
+        paid, other = (mean_over(every_mask(body, 1.5 * inputs, {2: rate}), loss) - louder for rate in (0.3, 0.6))
+        (site,) = report.sites
+        assert site.penalty is not None
+        assert report.rest is not None
+        found.append(compare(report.rest.value, "==", scale * (louder - clean), f"what training mode changes, {name}"))
+        told = (site.penalty, site.curve[0].penalty, report.training_loss)
+        for number, value, what in zip(told, (paid, other, louder + paid), ("own", "another", "loss"), strict=True):
+            label = f"rate: {what}, {name}"
+            sure = compare(number.value, "==", scale * value, label)  # an affine tail
+            found.append(sure if loss is error else _within(number, scale * value, label))
+        moved = site.curve[0].training_loss - site.curve[0].penalty.value
+        found.append(compare(moved, "==", report.training_loss.value - site.penalty.value, f"predicted loss, {name}"))
     return found
 
 

@@ -133,8 +133,9 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "audited-sites",
         "Penalties of two sites of a classifier, alone and together, lie in the intervals of its audit; those of a "
-        "linear chain are exact, and so are those of a site in which outputs of one or more rows are affine. The "
-        "losses, second order, accuracies under 50 masks and fewest units of the classifier are written out.",
+        "linear chain are exact, and so are those of a site in which outputs of one or more rows are affine; where "
+        "training mode changes the features, too, they are those in training. The losses, second order, "
+        "accuracies under 50 masks and fewest units of the classifier are written out.",
         (partial(audit_checks.audited_sites, 1.0), partial(audit_checks.audited_sites, 1.2)),
         ("audits.audit", "coadaptation.draw"),
         f"{ENUMERATED} Intervals of 99 %, at fixed seeds.",
