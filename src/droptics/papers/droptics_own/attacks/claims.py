@@ -33,10 +33,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "random-starts",
-        "Ascents that begin at random points: examples that are wrong from the start stay where they are if the fooled "
-        "leave, and climb like all others if nobody does; points, counts and restarts are those of single examples. So "
-        "are those of all wrong classes that are aimed at side by side from given points. Who meets no gradient where "
-        "it starts is stuck.",
+        "Ascents that begin at random points, and again at random after a run from the inputs or from given points: "
+        "examples that are wrong from the start stay where they are if the fooled leave, and climb like all others if "
+        "nobody does; points, counts and restarts are those of single examples. So are those of all wrong classes that "
+        "are aimed at side by side from given points. Who meets no gradient where it starts is stuck.",
         pair(random_start_checks.random_starts),
         ("attacks.Apgd", "attacks.Margin", "attacks.Pgd", "attacks.Threat"),
         "By autograd, example by example.",

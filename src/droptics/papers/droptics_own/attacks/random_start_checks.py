@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -35,14 +36,16 @@ def random_starts(scale: float) -> list[Comparison]:
     wrong = torch.arange(COUNT) % 4 == 0
     for norm, radius in (("linf", 0.06), ("l2", 0.15)):
         threat = Threat(norm, radius, (0, 1))
+        far = inputs + radius * (3 * uniform(7, COUNT, 6) - 1.5)
+        begins: dict[str, Any] = {"random": "random", "the inputs": "input", "given points": far}
         for stop in ("fooled", "never"):
-            for restarts in (1, 2):
-                method = Pgd(steps=4, step=0.3 * radius, start="random", restarts=restarts, stop=stop)
+            for begin, start in begins.items():  # of the first run, the second one begins at random
+                method = Pgd(steps=4, step=0.3 * radius, start=start, restarts=2, stop=stop)
                 points, fooled, counts = _climbed(net, inputs, labels, threat, method)
                 for kind in (Ascent, DeviceAscent):
                     generator = torch.Generator().manual_seed(3)
                     trail = kind(differentiable(net), threat.around(inputs), labels, method, generator).run()
-                    name = f"{kind.__name__}, {norm}, {stop}, {restarts}"
+                    name = f"{kind.__name__}, {norm}, {stop}, {begin}"
                     found.append(compare(trail.inputs, "==", scale * points, f"points, {name}", 1e-9))
                     told = trail.fooled.double()
                     found.append(compare(1 + told, "==", scale * (1 + fooled.double()), f"fooled, {name}"))
@@ -100,9 +103,13 @@ def _climbed(
     with torch.no_grad():
         fooled = (net(inputs).argmax(1) != labels) & (method.stop == "fooled")
     best, value, counts = inputs.clone(), torch.full((COUNT,), -math.inf).double(), []
-    for _ in range(method.restarts):
+    for run in range(method.restarts):
         rows = torch.arange(COUNT) if method.stop == "never" else (~fooled).nonzero()[:, 0]
-        starts = threat.around(inputs[rows]).random(generator)
+        if run or method.start == "random":
+            starts = threat.around(inputs[rows]).random(generator)
+        else:
+            given = inputs if method.start == "input" else torch.as_tensor(method.start)
+            starts = torch.stack([_pulled(given[row], inputs[row], threat) for row in rows.tolist()])
         seen = fooled.clone()
         for row, start in zip(rows.tolist(), starts, strict=True):
             point, clean = start.clone(), inputs[row]
@@ -120,14 +127,17 @@ def _climbed(
                 if (over and method.stop == "fooled") or number == method.steps:
                     break
                 way = slope.sign() if threat.norm == "linf" else slope / slope.norm()
-                move = point + sizes[number] * way - clean
-                if threat.norm == "linf":
-                    move = move.clamp(-threat.radius, threat.radius)
-                else:
-                    move = move * min(1.0, threat.radius / float(move.norm()))
-                point = (clean + move).clamp(0, 1)
+                point = _pulled(point + sizes[number] * way, clean, threat)
         counts.append(float(seen.sum()))
     return best, fooled, counts
+
+
+def _pulled(point: Tensor, clean: Tensor, threat: Threat) -> Tensor:
+    """Into the ball around one input, then into the box."""
+    move = point - clean
+    if threat.norm == "linf":
+        return (clean + move.clamp(-threat.radius, threat.radius)).clamp(0, 1)
+    return (clean + move * min(1.0, threat.radius / max(float(move.norm()), 1e-300))).clamp(0, 1)
 
 
 def _side_by_side(scale: float) -> list[Comparison]:

@@ -126,8 +126,8 @@ def _silent(scale: float, data: Sample) -> list[Comparison]:
 def _retained(scale: float) -> list[Comparison]:
     """The worst half-space on a grid of directions; signs that are drawn."""
     found: list[Comparison] = []
-    for size, count in ((1, 5), (2, 9), (3, 15)):
-        points, weights = normal(size, count, size) + 0.2, simplex(size, count)
+    for size, count, side in ((1, 5, 1), (1, 5, -1), (2, 9, 1), (2, 9, -1), (3, 15, 1)):
+        points, weights = side * (normal(size, count, size) + 0.2), simplex(size, count)
         if size == 1:
             ways = tensor([[1.0], [-1.0]])
         elif size == 2:
