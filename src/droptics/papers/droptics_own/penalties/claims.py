@@ -15,6 +15,7 @@ from droptics.papers.droptics_own.penalties import (
     drawn_mask_checks,
     entropy_checks,
     interval_data_checks,
+    many_unit_checks,
     outside_checks,
     piece_checks,
     refused_checks,
@@ -221,6 +222,15 @@ CLAIMS: tuple[Claim, ...] = (
         "listed or blocked.",
         pair(sum_checks.long_sums),
         ("penalties.criterion", "penalties.penalty"),
+        ENUMERATED,
+    ),
+    room_claim(
+        "many-units",
+        "Penalties of hundreds of units that are correlated with near ones alone, of every family, and half the "
+        "curvature of last layers are sums over all pairs; criteria of ReLU networks whose inputs and units come in "
+        "several numbers of copies, and their slopes, are those of all masks, visited, sorted, in a tree or in parts.",
+        pair(many_unit_checks.many_units),
+        ("penalties.penalty", "penalties.criterion", "penalties.SecondOrder", "models.ReLUNet", "models.Connections"),
         ENUMERATED,
     ),
     room_claim(

@@ -83,7 +83,7 @@ def _repeated(outputs: int, seed: int) -> ReLUNet:
                    [*(bias[twice] for bias in base.biases[:-1]), base.biases[-1]])  # fmt: skip
 
 
-def _whole(model: ReLUNet, data: Sample, laws: Sequence[MaskLaw], loss: Loss) -> Tensor:
+def of_all_masks(model: ReLUNet, data: Sample, laws: Sequence[MaskLaw], loss: Loss) -> Tensor:
     """The mean loss over all masks, layer by layer: every outcome below a layer meets every mask of it."""
     value, chances = data.inputs[None], torch.ones(1, dtype=torch.float64)
     for layer, (weight, bias, law) in enumerate(zip(model.weights, model.biases, laws, strict=True)):
@@ -176,9 +176,9 @@ def long_sums(scale: float) -> list[Comparison]:
         layers = len(model.weights)
         net = ReLUNet(free[:layers], free[layers:])
         told = criterion(net, data, law, method, loss)
-        truth = _whole(net, data, law.laws, loss)
+        truth = of_all_masks(net, data, law.laws, loss)
         found.append(compare(told.value, "==", scale * truth.detach(), f"criterion, {name}"))
-        plain = _whole(net, data, [Bernoulli(0.0, part.size) for part in law.laws], loss)
+        plain = of_all_masks(net, data, [Bernoulli(0.0, part.size) for part in law.laws], loss)
         added = truth - plain
         found.append(
             compare(penalty(model, data, law, method, loss).value, "==", scale * added.detach(), f"excess, {name}")
@@ -196,13 +196,13 @@ def long_sums(scale: float) -> list[Comparison]:
         [torch.stack([one.biases[k] for one in both]) for k in range(2)],
     )
     data, law = sample(3, 5, 3, 2), Product([Bernoulli(0.3, 3), Bernoulli(0.4, 2)])
-    wanted = torch.stack([_whole(one, data, law.laws, Squared()) for one in both])
+    wanted = torch.stack([of_all_masks(one, data, law.laws, Squared()) for one in both])
     found.append(
         compare(criterion(stacked, data, law, ClosedForm()).value, "==", scale * wanted, "a batch of networks")
     )
     single = ReLUNet([w.float() for w in both[0].weights], [b.float() for b in both[0].biases])
     rounded = criterion(single, Sample(data.inputs.float(), data.targets.float()), law, ClosedForm())
-    exact = _whole(
+    exact = of_all_masks(
         ReLUNet([w.double() for w in single.weights], [b.double() for b in single.biases]),
         Sample(data.inputs.float().double(), data.targets.float().double()),
         law.laws,
@@ -214,7 +214,7 @@ def long_sums(scale: float) -> list[Comparison]:
         [both[0].weights[0][[0, 0, 0, 1]], normal(5, 2, 4)], [both[0].biases[0][[0, 0, 0, 1]], normal(6, 2)]
     )
     law = Product([Bernoulli(0.3, 3), Bernoulli(0.4, 4)])
-    truth = _whole(copies, data, law.laws, Squared())
+    truth = of_all_masks(copies, data, law.laws, Squared())
     found.append(compare(criterion(copies, data, law).value, "==", scale * truth, "equal units"))
     return found
 

@@ -1,0 +1,160 @@
+"""What a claim on many units compares: sums over all pairs of hundreds of them, and all masks of units with copies."""
+
+from __future__ import annotations
+
+import itertools
+from unittest import mock
+
+import torch
+from torch import Tensor, nn
+
+from droptics.data import Data, Entries, Sample
+from droptics.evidence.claims import Comparison, compare
+from droptics.losses import CrossEntropy, Logistic, Loss, Squared
+from droptics.masks import Bernoulli, Product, SlidingBlock, correlations
+from droptics.models import Connections, DeepLinear, Factorization, LastLayer, Model, ReLUNet, TwoLayerLinear
+from droptics.papers.droptics_own.instruments import by_parts
+from droptics.papers.droptics_own.penalties.sum_checks import of_all_masks
+from droptics.papers.instances import coin_masks, moments, normal, simplex, tensor, uniform
+from droptics.penalties import ClosedForm, SecondOrder, criterion, penalty
+from droptics.penalties.relu import moments as moment_sums
+
+UNITS, BLOCK, RATE = 300, 3, 0.3
+
+
+def many_units(scale: float) -> list[Comparison]:
+    """Hundreds of units that are correlated with near ones, and units that come in several numbers of copies."""
+    return by_parts((_linear, _curved, _layered, _copied), scale)
+
+
+def _near() -> Tensor:
+    """Covariances of multipliers under sliding blocks: units at distance l share all but l of their blocks."""
+    places = torch.arange(UNITS)
+    shared = (BLOCK - (places[:, None] - places).abs()).clamp_min(0)
+    return (1 - RATE) ** -shared.double() - 1
+
+
+def _by_windows(model: Model, data: Data, masks: SlidingBlock | Product, curved: bool = False, **more: Loss) -> Tensor:
+    """The penalty where pairs are weighed window by window."""
+    with mock.patch.object(correlations, "WIDE", 100):
+        return penalty(model, data, masks, SecondOrder(None) if curved else ClosedForm(), **more).value.detach()
+
+
+def _linear(scale: float) -> list[Comparison]:
+    """Two layers, factors of entries and weights: all pairs of what units add to the outputs."""
+    known, near, law = moments(4, 2, 3), _near(), SlidingBlock(RATE, UNITS, BLOCK)
+    data = Sample(normal(1, 5, 3), normal(3, 5, 2), 2 * simplex(2, 5))
+    U, V = normal(5, 2, UNITS), normal(6, 3, UNITS)
+    hidden, shares = data.inputs @ V, data.shares[:, None]
+    cells = Entries(torch.tensor([0, 1, 1, 0]), torch.tensor([2, 0, 1, 1]), normal(11, 4), (2, 3))
+    each = U[cells.rows] * V[cells.columns]
+    heads, into, X = normal(8, 2, 30), normal(9, 10, 30), normal(10, 5, 10)
+    wide = Sample(X, data.targets, data.weights)
+    # unit (i, k) adds x_i V_ik u_k
+    alone = torch.einsum("ni,ik,ok->noik", X, into, heads).flatten(2)
+    cases: tuple[tuple[str, Model, Data, Tensor], ...] = (
+        ("examples", TwoLayerLinear(U, V), data, (U.mT @ U) * ((shares * hidden).mT @ hidden)),
+        ("moments", TwoLayerLinear(U, V), known, (U.mT @ U) * (V.mT @ known.xx @ V)),
+        ("entries", Factorization(U, V), cells, each.mT @ each / 4),
+        ("weights", Connections(heads, into), wide, torch.einsum("n,noi,noj->ij", data.shares, alone, alone)),
+    )
+    return [
+        compare(_by_windows(model, data, law), "==", scale * (near * gram).sum(), f"hundreds of units, {name}")
+        for name, model, data, gram in cases
+    ]
+
+
+def _curved(scale: float) -> list[Comparison]:
+    """Last layers: half the curvature of three losses, from the second derivatives in the outputs."""
+    found: list[Comparison] = []
+    near, law, features, weights = _near(), SlidingBlock(RATE, UNITS, BLOCK), normal(7, 5, UNITS), 2 * simplex(2, 5)
+    for loss, targets, outputs in (
+        (CrossEntropy(), torch.arange(5) % 3, 3),
+        (Logistic(), tensor([1.0, -1, -1, 1, 1]), 1),
+        (Squared(), normal(3, 5, 2), 2),
+    ):
+        head = nn.Linear(UNITS, outputs).double()
+        W, b = 0.1 * normal(12, outputs, UNITS), normal(13, outputs)
+        head.weight, head.bias = nn.Parameter(W), nn.Parameter(b)
+        data = Sample(features, targets, weights)
+        chances = (features @ W.mT + b).softmax(-1)
+        bent = torch.diag_embed(chances) - chances[:, :, None] * chances[:, None]
+        if outputs < 3:
+            ones = torch.eye(outputs).double().expand(5, -1, -1)
+            chance = (features @ W.mT + b)[:, :1, None].sigmoid()
+            bent = 2 * ones if outputs == 2 else chance * (1 - chance)
+        each = features[:, None] * W
+        curvature = torch.einsum("n,noi,nop,npj->ij", data.shares, each, bent, each)
+        told = _by_windows(LastLayer.of(head), data, law, True, loss=loss)
+        found.append(compare(told, "==", scale * 0.5 * (near * curvature).sum(), f"curvature of hundreds, {loss}"))
+    return found
+
+
+def _layered(scale: float) -> list[Comparison]:
+    """A deep linear network by second moments, and a ReLU network over the masks of its inputs."""
+    found: list[Comparison] = []
+    known, near, law = moments(4, 2, 3), _near(), SlidingBlock(RATE, UNITS, BLOCK)
+    first, middle, last = normal(14, UNITS, 3), 0.1 * normal(15, 4, UNITS), normal(16, 2, 4)
+    rates = tensor([0.2, 0.5, 0.1, 0.4])
+    inside = first @ known.xx @ first.mT
+    behind = middle @ ((1 + near) * inside) @ middle.mT
+    masked = last @ ((1 + torch.diag(rates / (1 - rates))) * behind) @ last.mT
+    whole = last @ middle @ first
+    told = _by_windows(DeepLinear([first, middle, last]), known, Product([law, Bernoulli(rates, 4)]))
+    truth = masked.trace() - (whole @ known.xx @ whole.mT).trace()
+    found.append(compare(told, "==", scale * truth, "hundreds of units, deep"))
+    data, bias, head, coins = (
+        Sample(normal(1, 4, 3), normal(3, 4, 2), simplex(2, 4)),
+        normal(17, UNITS),
+        normal(18, 2, UNITS),
+        (0.3, 0.1, 0.6),
+    )
+    total = torch.zeros(()).double()
+    for kept, chance in (*coin_masks(coins), (1 - tensor(coins), -1.0)):
+        hidden = torch.relu((data.inputs * kept / (1 - tensor(coins))) @ first.mT + bias)
+        noise = torch.einsum("ni,nj,ij->n", hidden, hidden, near * (head.mT @ head)) if chance > 0 else 0.0
+        total += chance * data.shares @ ((hidden @ head.mT - data.targets).square().sum(1) + noise)
+    told = _by_windows(ReLUNet([first, head], [bias, None]), data, Product([Bernoulli(tensor(coins), 3), law]))
+    return [*found, compare(told, "==", scale * total, "hundreds of units, rectified")]
+
+
+def _copied(scale: float) -> list[Comparison]:
+    """Criteria and slopes where inputs and units come in copies: outcomes visited, sorted, in a tree, in parts."""
+    found: list[Comparison] = []
+    cases = (
+        ("inputs", ([0, 0, 0, 1, 1, 2, 3], [0, 1, 2]), ClosedForm()),
+        ("units", ([0, 0, 1], [0, 0, 0, 1, 1, 2, 3], [0, 1]), ClosedForm()),
+        ("in parts", ([0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4], [0]), ClosedForm(memory=1 << 12)),
+    )
+    for (name, groups, method), (route, bits, tree) in itertools.product(
+        cases, (("visited", 16.0, 1 << 13), ("tree", -1.0, 1 << 13), ("sorted", -1.0, 0))
+    ):
+        sizes = [max(group) + 1 for group in groups]
+        into = [
+            normal(k, after, before)[:, group]
+            for k, (before, after, group) in enumerate(zip(sizes, [*sizes[1:], 2], groups, strict=True))
+        ]
+        weights = [weight[group] for weight, group in zip(into, groups[1:], strict=False)] + into[-1:]
+        biases = [
+            0.5 * normal(20 + k, size)[group] for k, (size, group) in enumerate(zip(sizes[1:], groups[1:], strict=True))
+        ]
+        free = [
+            part.clone().requires_grad_()
+            for part in (*weights, *biases, normal(30, 2), normal(31, 2, sizes[0])[:, groups[0]])
+        ]
+        model = ReLUNet(free[: len(groups)], free[len(groups) : -1])
+        data = Sample(free[-1], normal(32, 2, 2), simplex(33, 2))
+        law = Product(
+            [
+                Bernoulli((0.1 + 0.7 * uniform(40 + k, size))[group], len(group))
+                for k, (size, group) in enumerate(zip(sizes, groups, strict=True))
+            ]
+        )
+        with mock.patch.multiple(moment_sums, DIRECT_BITS=bits, _TREE=tree):
+            told = criterion(model, data, law, method).value
+            mine = torch.autograd.grad(told, free)
+        truth = of_all_masks(model, data, law.laws, Squared())
+        found.append(compare(told.detach(), "==", scale * truth.detach(), f"copies of {name}, {route}"))
+        for place, (one, other) in enumerate(zip(mine, torch.autograd.grad(truth, free), strict=True)):
+            found.append(compare(one, "==", scale * other, f"slope {place}, copies of {name}, {route}"))
+    return found
