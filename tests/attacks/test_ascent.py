@@ -160,6 +160,23 @@ def test_who_meets_no_gradient_at_a_random_start_is_stuck_there(method: Pgd | Ap
     assert trail.fooled.tolist() == [False, False, True, True, False]
 
 
+@pytest.mark.parametrize("kind", [Ascent, DeviceAscent, AskingAscent])
+@pytest.mark.parametrize("stop", ["fooled", "never"])
+@pytest.mark.parametrize("start", ["input", torch.full((9, 1), 0.32)], ids=["input", "given"])
+def test_later_runs_begin_at_random_wherever_one_began(kind: type[Ascent], stop: str, start: str | Tensor) -> None:
+    """Flat up to 1/2, and wrong from 0.55 on: the first run never leaves its start, a later one leads across."""
+
+    def bent(points: Tensor) -> Tensor:
+        return torch.cat([torch.full_like(points, 2.0), 40 * torch.relu(points - 0.5)], 1)
+
+    region, labels = Threat("linf", 0.4, (0, 1)).around(torch.full((9, 1), 0.3)), torch.zeros(9).long()
+    for restarts, fooled in ((1, False), (40, True)):
+        method = Pgd(steps=3, start=start, stop=stop, restarts=restarts)  # type: ignore[arg-type]
+        trail = kind(differentiable(bent), region, labels, method, torch.Generator().manual_seed(1)).run()
+        assert trail.fooled.tolist() == [fooled] * 9
+        assert ((trail.inputs > 0.55) == fooled).all()
+
+
 def test_nobody_fooled_is_stuck() -> None:
     net, points, labels = problem(2)
     threat = Threat("linf", 0.05, (0, 1))
