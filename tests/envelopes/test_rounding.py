@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import torch
 from cases import normal
+from compare import close
 
 from droptics.data import Data, Moments, Sample
 from droptics.envelopes import envelope, induced, rounding
+from droptics.envelopes.deep_linear import input_root, spectrum
 from droptics.estimates import Estimate
 from droptics.masks import Bernoulli, Block, MaskLaw, Product
 from droptics.models import Autoencoder, Connections, DeepLinear, Model, TwoLayerLinear
@@ -154,3 +156,16 @@ def test_an_error_of_deep_values_is_that_of_the_least_known_one_squared(noise: f
     last = rounding._last(model, spectrum)
     assert found == pytest.approx((least * (2 + least) + last) * 1e6 + own, rel=1e-12)
     assert least > last
+
+
+@pytest.mark.parametrize("left", [1.0, 1e-3, 1e-8])
+def test_a_map_through_one_unit_has_one_singular_value_whatever_cancels_behind_it(left: float) -> None:
+    """Rounding beyond rank one would count with the square root of its size: the least penalty is nu ||W||^2."""
+    first, second, last = normal(1, 3), normal(3, 1, seed=1), normal(2, 3, seed=2)
+    model = DeepLinear([first, second, last - (1 - left) * (last @ second) @ second.mT / second.square().sum()])
+    data = Moments.of_map(normal(2, 3))
+    values = spectrum(model, input_root(data))
+    assert values[1:].tolist() == [0.0]
+    close(values[0], torch.linalg.matrix_norm(model.matrix(), 2), 1e-12)
+    least = (10 / 7 * 1.5 - 1) * model.matrix().square().sum()
+    close(induced(model, data, Product([Bernoulli(0.3, 1), Bernoulli(0.6, 3)])).value, least, 1e-9)

@@ -143,8 +143,8 @@ CLAIMS: tuple[Claim, ...] = (
         "from outside follow from the Gram matrix that they state; ReLU networks have a sum where the laws before "
         "the last have lists, within its time, of one derivative. Tiny rates keep their digits, errors asked for after "
         "weights or data were changed are infinite, factors of entries in unequal proportions and of isotropic "
-        "matrices are balanced, equalized and enveloped by their roots, and maps that nearly cancel are out of balance "
-        "by what is left of them.",
+        "matrices are balanced, equalized and enveloped by their roots, maps that nearly cancel are out of balance by "
+        "what is left of them, and through one unit they have one singular value.",
         pair(outside_checks.from_outside),
         (
             "penalties.penalty",

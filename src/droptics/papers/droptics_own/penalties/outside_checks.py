@@ -11,6 +11,7 @@ from torch import Tensor
 
 from droptics.data import Entries, Measurements, Moments, Sample
 from droptics.envelopes import envelope, induced
+from droptics.envelopes.deep_linear import input_root, spectrum
 from droptics.equalization import balance, equalize, imbalance
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic, Squared
@@ -80,7 +81,7 @@ def _(model: Stated, data: Sample) -> Tensor:
 
 def from_outside(scale: float) -> list[Comparison]:
     """What rules say about other families, what is refused, what is tiny, what changes later."""
-    return by_parts((_families, _refused, _tiny, _changed, _observed, _members), scale)
+    return by_parts((_families, _refused, _tiny, _changed, _observed, _members, _cancelling), scale)
 
 
 def _families(scale: float) -> list[Comparison]:
@@ -324,4 +325,22 @@ def _members(scale: float) -> list[Comparison]:
         near = TwoLayerLinear(tensor([[1.0, -1.0]]), tensor([[1.0, 1.0 + left]]))
         wanted = 2 * (1 + (1 + left) ** 2) / left**2 - 1 if left else math.inf
         found.append(compare(imbalance(near, alone, coins), "==", scale * wanted, f"all but {left} cancels"))
+    return found
+
+
+def _cancelling(scale: float) -> list[Comparison]:
+    """Maps through one unit that nearly cancel: of what rounding adds beyond rank one nothing is left."""
+    found: list[Comparison] = []
+    known, law = moments(6, 2, 3), Product([Bernoulli(0.3, 1), Bernoulli(0.6, 3)])
+    first, second, last = normal(1, 1, 3), normal(2, 3, 1), normal(3, 2, 3)
+    for left in (1.0, 1e-3, 1e-8):
+        model = DeepLinear([first, second, last - (1 - left) * (last @ second) @ second.mT / second.square().sum()])
+        values = spectrum(model, input_root(known))
+        map_ = model.matrix() @ torch.linalg.cholesky(known.xx)
+        found.append(compare(values[0], "==", scale * torch.linalg.matrix_norm(map_, 2), f"one value, {left}"))
+        found.append(same(values[1:].tolist(), [0.0] * (len(values) - 1), f"no other, {left}"))
+        # 1 + 3/7 and 1 + (3/2) / 3
+        least = (10 / 7 * 1.5 - 1) * map_.square().sum()
+        found.append(compare(induced(model, known, law), "==", scale * least, f"least penalty, {left}"))
+        found.append(compare(envelope(model, known, law), "==", scale * least, f"its envelope, {left}"))
     return found
