@@ -263,6 +263,24 @@ class AskedGram:
         return self.entries[..., rows, columns]
 
 
+def test_the_largest_multiplier_is_one_without_its_sign():
+    masks = torch.tensor([[1.0, -2.0], [-4.0, 1.0], [3.0, -1.0]])
+    law = Discrete(masks, torch.tensor([0.2, 0.1, 0.7], dtype=torch.float64))
+    close(law.mean, torch.tensor([1.9, -1.0], dtype=torch.float64))
+    close(law.bound, torch.tensor([4 / 1.9, 2.0], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("law", [SlidingBlock(0.2, 9, 2), Block(0.3, 8, 2), Product([Block(0.3, 6, 2)] * 2)])
+def test_what_weighing_is_at_most_counts_neighbors_on_both_sides(law):
+    energies = 1 + normal(2, law.size, seed=4).square() / 9
+    shares = energies * law.relative_variance
+    near = (2 * law.reach + 1) * shares.sum(-1)
+    assert bool((near < shares.sqrt().sum(-1) ** 2).all())
+    close(law.weigh_at_most(energies), near, 1e-12)
+    few = torch.nn.functional.one_hot(torch.tensor([0, law.size - 1]), law.size).double()
+    close(law.weigh_at_most(few), (few * law.relative_variance).sum(-1), 1e-12)
+
+
 @pytest.mark.parametrize("name", LAWS)
 def test_weighing_reads_the_characteristic_matrix(name):
     """Against the matrix itself; only the diagonal is asked for where units are independent."""
