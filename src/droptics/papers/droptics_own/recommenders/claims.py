@@ -11,6 +11,7 @@ from droptics.papers.droptics_own.recommenders import (
     answer_checks,
     asked_checks,
     blend_checks,
+    block_checks,
     cluster_checks,
     continued_checks,
     held_out_checks,
@@ -195,6 +196,14 @@ CLAIMS: tuple[Claim, ...] = (
         "by every solver; so are rows and items over all cells under both penalties, for marks and for grades.",
         (partial(ranker_checks.rows_of_completions, 1.0), partial(ranker_checks.rows_of_completions, 1.05)),
         ("recommenders.DropoutCompletion", "recommenders.diagnose", "recommenders.ImplicitDropoutCompletion"),
+        "By systems solved one by one.",
+    ),
+    room_claim(
+        "many-rows",
+        "Sums, warnings, predictions, users left out, orders of ratings, and half-sweeps over rows of hundreds of "
+        "ratings, by several threads, too, are those of all rows where only some are worked on at a time.",
+        pair(block_checks.many_rows, 1.05),
+        ("recommenders.DropoutCompletion", "recommenders.DropoutAutoencoder"),
         "By systems solved one by one.",
     ),
     room_claim(
