@@ -123,15 +123,20 @@ def _autoencoders(scale: float, folder: Path) -> list[Comparison]:
     """Weights of autoencoders by every feedback, with a threshold and without."""
     found: list[Comparison] = []
     table = _rated(3, 9, 6)
-    path = _written(folder / "ratings.csv", *table)
-    for feedback in ("implicit", "graded"):
-        for threshold in (None, float(np.sort(table[2])[len(table[2]) // 2])):  # one that a rating has
-            kind: dict[str, Any] = {"feedback": feedback, "threshold": threshold, "dtype": "float64"}
-            mine = DropoutAutoencoder(0.3, 0.8, **kind).fit(path)
-            other = DropoutAutoencoder(0.3, 0.8, engine=Serial(), **kind).fit(path)
-            ids = mine.item_ids_
-            label = f"weights, {feedback}, {threshold is None}"
-            found.append(compare(_weights(other, ids), "==", scale * mine.weights(), label))
+    for unit in (1.0, 4096.0):  # grades of many thousands are read in another unit
+        path = _written(folder / "ratings.csv", *table[:2], unit * table[2])
+        for feedback in ("implicit", "graded"):
+            for threshold in (None, unit * float(np.sort(table[2])[len(table[2]) // 2])):  # one that a rating has
+                kind: dict[str, Any] = {"feedback": feedback, "threshold": threshold, "dtype": "float64"}
+                ridge = 0.8 if feedback == "implicit" else 0.8 * unit**2
+                mine = DropoutAutoencoder(0.3, ridge, **kind).fit(path)
+                other = DropoutAutoencoder(0.3, ridge, engine=Serial(), **kind).fit(path)
+                label = f"weights, {feedback}, {threshold is None}, {unit}"
+                found.append(compare(_weights(other, mine.item_ids_), "==", scale * mine.weights(), label))
+    short = DropoutAutoencoder(0.3, 0.8, engine=Serial(), dtype="float64", memory=287).fit
+    found.append(refuses(lambda: short(path), "memory: 6 items need 288 bytes"))
+    enough = DropoutAutoencoder(0.3, 0.8, engine=Serial(), dtype="float64", memory=288).fit(path)
+    found.append(same(len(enough.item_ids_), 6, "within the memory", scale))
     words = "ratings must be a path that the workers"
     found.append(refuses(lambda: DropoutAutoencoder(0.3, 0.8, engine=Serial()).fit(table), words))
     return found
