@@ -252,18 +252,16 @@ def _days(scale: float) -> list[Comparison]:
     wanted = np.array([3 / 5, 4 / 4, 8 / 4, 16 / 4, 0.0, 0.0, 0.0])
     found.append(compare(1 + days(asked, when), "==", scale * (1 + wanted), "errors of a day"))
     sides = [
-        [
-            (type(one).__name__, getattr(one, "width", None), getattr(one, "side", None))
-            for one in default_members(*size)
-        ]
-        for size in ((10, 10), (10, 10**6), (10**6, 10), (10**6, 10**6))
+        [repr(one) for one in default_members(*size)] for size in ((10, 10), (10, 10**6), (10**6, 10), (10**6,) * 2)
     ]
-    both = [("DropoutCompletion", 30, None), ("DropoutCompletion", 100, None)]
-    kinds = [[name for name, *_ in one] for one in sides]
-    completion = ["DropoutCompletion"] * 2
-    regressions = [["AutoencoderCompletion"] * count for count in (3, 1, 2, 0)]
-    found.append(same(kinds, [completion + more for more in regressions], "members that fit", scale))
-    found.append(same(all(one[:2] == both for one in sides), True, "widths", scale))
+    kernels = ["", "ridge=2.0, implicit=0.3", "side='item', ridge=1.5, implicit=0.3"]
+    names = [
+        "DropoutCompletion()",
+        "DropoutCompletion(width=100)",
+        *(f"AutoencoderCompletion({one})" for one in kernels),
+    ]
+    wanted_sides = [names, [*names[:2], names[4]], names[:4], names[:2]]
+    found.append(same(sides, wanted_sides, "members that fit", scale))
     stack = StackedCompletion([Known(), Known()], days=True)
     ratings = Ratings(np.array([10]), np.array(["a"]), np.array([1.0]))
     found.append(refuses(lambda: stack.fit(ratings), "days=True needs the times", "no times"))

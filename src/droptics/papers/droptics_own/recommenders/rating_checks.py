@@ -223,7 +223,9 @@ def ranked_lists(scale: float) -> list[Comparison]:
     scores, other = normal(1, 7, 9).round().numpy(), normal(2, 7, 9).round().numpy()
     seen, wanted = (normal(3, 7, 9) > 0.7).numpy(), (normal(4, 7, 9) > 0.2).numpy()
     wanted[2] = False
-    told, rival = ranking(scores, seen, wanted, (4, 2, 6)), ranking(other, sparse.csr_matrix(seen), wanted, (2, 4, 6))
+    stored = [sparse.csr_matrix(np.ones((7, 9))) for _ in range(2)]  # zeros that are stored say nothing
+    stored[0].data, stored[1].data = seen.ravel().astype(float), wanted.ravel().astype(float)
+    told, rival = ranking(scores, seen, wanted, (4, 2, 6)), ranking(other, *stored, (2, 4, 6))
     users = [u for u in range(7) if (wanted[u] & ~seen[u]).any()]
     found.append(compare(told.skipped, "==", scale * (7 - len(users)), "users left out"))
     for length in (2, 4, 6):
