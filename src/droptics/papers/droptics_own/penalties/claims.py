@@ -127,7 +127,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "side-paths",
         "Penalties with masked inputs, heads that differ by example, blocks on weights, losses and laws without any "
-        "bound, and which method is the most exact, are by definition; what cannot be answered is refused in words.",
+        "bound, how far rounding may move them, and which method is the most exact, are by definition; what cannot be "
+        "answered is refused in words.",
         pair(side_path_checks.side_paths),
         (
             "penalties.best_method",
