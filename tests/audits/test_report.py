@@ -16,7 +16,7 @@ from torch import nn
 import droptics.audits.html
 import droptics.audits.summary
 from droptics.audits import AuditedSite, Finding, PlainEstimate, Report, SiteReport, audit
-from droptics.audits.digest import MANY, grouped, groups, heat_map, number_text
+from droptics.audits.digest import MANY, grouped, groups, heat_map, largest, number_text
 from droptics.audits.drawing import curves
 from droptics.audits.html import page, pictures
 from droptics.audits.labels import broken, compact, labels
@@ -130,6 +130,13 @@ def test_names_on_the_terminal_never_break_inside_a_word(width):
     assert {word for word in words if not word.isdigit()} <= seen
 
 
+def test_the_largest_penalties_are_so_whatever_their_sign():
+    values = (0.2, -0.5, None, 0.4, -0.1)
+    sites = [{"name": str(number), "penalty": {"value": value}} for number, value in enumerate(values)]
+    sites.append({"name": "none", "penalty": None})
+    assert [item["name"] for item in largest({"sites": sites}, 3)] == ["1", "3", "0"]
+
+
 def test_many_sites_are_rows_of_groups_with_their_sums():
     text = fifty().text(160)
     (line,) = [line for line in text.splitlines() if line.startswith("encoder.layer.{0-11}.output.dropout")]
@@ -138,8 +145,8 @@ def test_many_sites_are_rows_of_groups_with_their_sums():
     assert "12 sites" in line
     assert f"{total / 1.3:.1%}" in line
     assert REASON in " ".join(text.split())
-    largest = text[text.index("sites of largest penalty") :]
-    assert largest.index("encoder.layer.11.output.dropout") < largest.index("encoder.layer.10.output.dropout")
+    below = text[text.index("sites of largest penalty") :]
+    assert below.index("encoder.layer.11.output.dropout") < below.index("encoder.layer.10.output.dropout")
     small = replace(fifty(), sites=fifty().sites[:3])
     assert "largest" not in small.text()
     assert "encoder.layer.0.attention.self.dropout" in small.text(160)

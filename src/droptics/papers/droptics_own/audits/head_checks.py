@@ -139,23 +139,40 @@ def left_out(scale: float) -> list[Comparison]:
     found.append(same(spread(turned, "b", tensor([3.0, 4.0])), None, "two calls", scale))
     turned.axes["a"] = 0
     found.append(same(spread(turned, "a", tensor([3.0, 4.0])), None, "fewer rows than examples", scale))
-    quiet = nn.Sequential(linear_head(1, 3, 2))
-    few = SimpleNamespace(module=quiet, batch=Batch((x,), {}, goal, 5), skips={}, spent=0.0)
-    for asked, draws in ((None, 4), (2, 2)):
-        tally, few.spent = Tally(), 0.0
-        plan = asked_for(sites=["a"], curve=["a"], rest=True, draws=asked)
-        plain(few, plan, tally, 1.0, 5.0)  # type: ignore[arg-type]
-        each = float((quiet(x) - goal).square().sum(1).mean()) - 1.0
-        numbers = [tally.total, tally.rest, tally.sites["a"], *(tally.curves["a", rate] for rate in (0.1, 0.5))]
-        found.append(compare([one.value for one in numbers], "==", [scale * each] * 5, f"plain draws, {asked}"))
-        found.append(same(([one.draws for one in numbers], few.spent), ([draws] * 5, 5.0 * draws), "how many", scale))
-    tally = Tally()
-    plain(few, asked_for(curve=[*"abcde"], total=False), tally, 1.0, 5.0)  # type: ignore[arg-type]
-    found.append(same((tally.curves, tally.total.draws, tally.rest.draws), ({}, 0, 0), "not asked for", scale))
+    found += _plain_draws(scale, x, goal)
     logits, labels = tensor([[1.0, 2.0], [3.0, 0.0], [0.0, 1.0]]), torch.tensor([1, 0, 0])
     signs = tensor([1.0, -1.0, 1.0])
     right = [accuracy(logits, labels), accuracy(logits[:, :1] - 0.5, signs), accuracy(logits, logits)]
     found.append(same([right[0], right[1], right[2]], [2 / 3, 1 / 3, None], "accuracies", scale))
+    return found
+
+
+def _plain_draws(scale: float, x: Tensor, goal: Tensor) -> list[Comparison]:
+    """Sites as they draw for themselves, where all units fall or none: each alone, all, none, and other rates."""
+    found: list[Comparison] = []
+    never, always = 1e-12, 1 - 1e-12
+    module = nn.Sequential(linear_head(1, 3, 3), nn.Dropout(always), linear_head(3, 3, 3), nn.Dropout(never))
+    module.append(linear_head(5, 3, 2)).train()
+    few = SimpleNamespace(module=module, batch=Batch((x,), {}, goal, 5), skips={}, spent=0.0)
+
+    def added(first: float, second: float) -> float:
+        hidden = second * module[2](first * module[0](x))
+        return float((module[4](hidden) - goal).square().sum(1).mean().detach()) - 1.0
+
+    wanted = {"all": (0, 1), "none": (1, 1), "1": (0, 1), "3": (1, 1)}
+    wanted |= {"1 at 0": (1, 1), "1 at 1": (0, 1), "3 at 0": (1, 1), "3 at 1": (1, 0)}
+    for asked, draws in ((None, 4), (2, 2)):
+        tally, few.spent = Tally(), 0.0
+        plan = asked_for(sites=["1", "3"], curve=["1", "3"], rates=(never, always), rest=True, draws=asked)
+        plain(few, plan, tally, 1.0, 5.0)  # type: ignore[arg-type]
+        told = [tally.total, tally.rest, tally.sites["1"], tally.sites["3"]]
+        told += [tally.curves[site, rate] for site in ("1", "3") for rate in plan.rates]
+        for (name, factors), one in zip(wanted.items(), told, strict=True):
+            found.append(compare(one.value, "==", scale * added(*factors), f"plain draws, {name}, {asked}"))
+        found.append(same(([one.draws for one in told], few.spent), ([draws] * 8, 8.0 * draws), "how many", scale))
+    tally = Tally()
+    plain(few, asked_for(curve=[*"abcde"], total=False), tally, 1.0, 5.0)  # type: ignore[arg-type]
+    found.append(same((tally.curves, tally.total.draws, tally.rest.draws), ({}, 0, 0), "not asked for", scale))
     return found
 
 
