@@ -10,7 +10,7 @@ from droptics.masks import Bernoulli
 from droptics.models import TwoLayerLinear
 from droptics.training import Dropout, Recording, train
 from droptics.training.draws import Stream, _Population
-from droptics.training.random_numbers import Sequential
+from droptics.training.random_numbers import Counted, Sequential
 
 
 def drawn(data: Moments, steps: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
@@ -53,6 +53,16 @@ def test_stretches_follow_each_other_in_the_same_memory():
         kept.append((both.multipliers, both.multipliers.clone()))
     assert all(torch.equal(held, copied) for held, copied in kept)
     assert not torch.equal(kept[0][0], kept[1][0])
+
+
+def test_counted_stretches_of_any_length_follow_each_other():
+    data, law, cpu = Sample(normal(9, 4), normal(9, 3)), Bernoulli(0.5, 2), torch.device("cpu")
+    stream, numbers = Stream(data, Dropout(law), [5, 6], 3, cpu, True), Counted([5, 6], cpu)
+    parts = [stream.next(steps) for steps in (2, 1, 4, 3)]
+    rows, masks = numbers.choice(0, 10, 3, 9, None), numbers.masks([law] * 2, 0, 10, 3, True, torch.float64)
+    assert torch.equal(torch.cat([part.inputs for part in parts], 1), data.inputs[rows])
+    assert torch.equal(torch.cat([part.targets for part in parts], 1), data.targets[rows])
+    assert torch.equal(torch.cat([part.multipliers for part in parts], 1), masks)
 
 
 @pytest.mark.parametrize("width", [4, 5])

@@ -114,3 +114,18 @@ def test_columns_and_targets_that_never_change_are_not_blown_up(level):
     same = DropoutRegressor(hidden=(3,), noise=1.0, epochs=2).fit(X, np.full(30, level)).predict(X)
     other = DropoutRegressor(hidden=(3,), noise=1.0, epochs=2).fit(X, np.zeros(30)).predict(X)
     np.testing.assert_allclose(same - level, other, rtol=1e-10, atol=1e-12)
+
+
+def test_noise_is_fitted_on_a_tenth_that_the_network_has_not_seen():
+    X, y = regression(40)
+    held = np.random.default_rng(3).permutation(40)[:4]
+    other = y.copy()
+    other[held] = y[np.roll(held, 1)]  # of the same mean and deviation
+    first, second = (DropoutRegressor(hidden=(3,), epochs=2, seed=3).fit(X, targets) for targets in (y, other))
+    np.testing.assert_allclose(second.predict(X), first.predict(X), rtol=1e-10)
+    assert abs(second.noise_ / first.noise_ - 1) > 1e-3
+    for fitted, targets in ((first, y), (second, other)):
+        found, wanted = fitted.predictive(X[held]), torch.from_numpy(targets[held])[:, None]
+        best = float(found.log_likelihood(wanted, fitted.noise_).mean())
+        for factor in (0.99, 1.01):
+            assert float(found.log_likelihood(wanted, factor * fitted.noise_).mean()) < best

@@ -447,6 +447,9 @@ def test_decay_is_the_gradient_of_the_squared_norm_without_biases():
         torch.testing.assert_close(a, b - 0.1 * 0.5 * start, rtol=1e-13, atol=1e-13)
     for a, b in zip(decayed.biases, plain.biases, strict=True):
         assert torch.equal(a, b)
+    pair = ReLUNet(*([torch.stack([part, -part]) for part in parts] for parts in (net.weights, net.biases)))
+    both = train(pair, data, Plain(), steps=1, step_size=0.1, decay=0.5).model
+    assert_same_model(one(both, 0), decayed, 1e-13)
 
 
 @settings(max_examples=25, deadline=None)

@@ -55,8 +55,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "batched-runs",
-        "Runs of a batch with steps and laws of their own, decay, frozen parts and another loss than the squared one "
-        "are those of torch's optimizers.",
+        "Runs of a batch with steps and laws of their own, decay of matrices, frozen parts and another loss than the "
+        "squared one are those of torch's SGD, with momentum and without, and of its Adam.",
         pair(run_checks.batched_runs),
         ("training.train", "training.Penalized", "equalization.imbalance", "optima.certify"),
         "Beside loops with torch.optim.",
@@ -111,9 +111,9 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "fitted-estimators",
         "A fitted regressor of few units predicts mean, spread, quantiles and mean log density of all masked networks "
-        "with noise; a classifier the mean of their softmax and its largest class. Columns of equal inputs, and equal "
-        "targets, count by their differences. A step on weighted examples follows the weighted cross-entropy under the "
-        "masks drawn and the decay of weights, not of offsets.",
+        "with noise, the likeliest on a tenth that is held out; a classifier the mean of their softmax and its largest "
+        "class. Columns of equal inputs, and equal targets, count by their differences. A step on weighted "
+        "examples follows the weighted cross-entropy under the masks drawn and the decay of weights, not of offsets.",
         pair(fitted_network_checks.fitted_estimators),
         (
             "training.DropoutRegressor",
@@ -146,7 +146,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "engines",
         "Every engine of the processor takes the step of the masked loss, tied and untied; exact gradients are those "
-        "of the mean over all masks; records are their definitions.",
+        "of the mean over all masks; records, also of losses, are their definitions.",
         (partial(step_checks.engine_steps, 1.0), partial(step_checks.engine_steps, 1.1)),
         ("training.train", "training.Recording"),
         ENUMERATED,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -148,7 +149,7 @@ def fitted_estimators(scale: float) -> list[Comparison]:
         for end, share in ((low, 0.1), (high, 0.9)):
             below = chances @ torch.special.ndtr((torch.from_numpy(end) - values) / sigma)
             found.append(compare(below, "==", scale * share, f"quantile {share}, noise {noise}", precision=1e-5))
-    found += _never_changing(scale, X, y)
+    found += [*_never_changing(scale, X, y), *_held_out(scale, X, y)]
     labels = np.array(["b", "a", "c"])[np.arange(30) % 3]
     classifier = DropoutClassifier((3,), 0.3, epochs=2, seed=1).fit(X, labels)
     shares = classifier.predict_proba(X)
@@ -174,6 +175,29 @@ def fitted_estimators(scale: float) -> list[Comparison]:
         found.append(compare(new, "==", old.detach() - scale * 0.1 * move, "weighed cross-entropy under masks"))
     assert len(sample(1, 2, 2, 1))
     return found
+
+
+def _held_out(scale: float, X: Array, y: Array) -> list[Comparison]:
+    """The noise is the likeliest on a tenth that is held out, by the seed; the network has not seen its targets."""
+    fitted = DropoutRegressor((3,), 0.2, epochs=3, seed=2).fit(X, y)
+    held = np.random.default_rng(2).permutation(30)[:3]
+    outputs, chances = network_masks(
+        fitted.network_, torch.from_numpy((X[held] - X.mean(0)) / X.std(0)), [[0.2] * 2, [0.2] * 3]
+    )
+    errors = torch.from_numpy(y[held]) - outputs[..., 0]
+
+    def against(log: float) -> float:
+        return -float(torch.logsumexp(chances.log()[:, None] - 0.5 * (errors / math.exp(log)) ** 2 - log, 0).sum())
+
+    likeliest = math.exp(minimize_scalar(against, bounds=(-7, 5), method="bounded", options={"xatol": 1e-10}).x)
+    other = y.copy()
+    other[held] = y[np.roll(held, 1)]  # of the same mean and deviation
+    again = DropoutRegressor((3,), 0.2, epochs=3, seed=2).fit(X, other)
+    return [
+        compare(fitted.noise_, "==", scale * likeliest, "noise of a tenth", precision=1e-5),
+        compare(again.predict(X), "==", scale * np.asarray(fitted.predict(X)), "trained on the others"),
+        compare(again.noise_, "!=", fitted.noise_, "though their noise is another"),
+    ]
 
 
 def _never_changing(scale: float, X: Array, y: Array) -> list[Comparison]:

@@ -102,7 +102,7 @@ def batched_runs(scale: float) -> list[Comparison]:
             found.append(
                 compare(run.history["loss"][0], "==", torch.stack([clean(U[i], V[i]) for i in range(2)]), "loss")
             )
-    found += _without_squares(scale, both.U[:, :1], V)
+    found += [*_without_squares(scale, both.U[:, :1], V), *_offsets(scale)]
     exact = train(
         both, data, Penalized(laws), steps=2, step_size=sizes, record=Recording(("objective", "imbalance"), at=(0,))
     )
@@ -147,6 +147,31 @@ def _without_squares(scale: float, U: Tensor, V: Tensor) -> list[Comparison]:
     told = train(single, only, Plain(Logistic()), steps=1, step_size=0.05, batch_size=1)
     for new, old, slope in zip(told.model.tensors, leaves, torch.autograd.grad(value, leaves), strict=True):
         found.append(compare(new, "==", scale * (old - 0.05 * slope).detach(), "one example on logistic loss"))
+    return found
+
+
+def _offsets(scale: float) -> list[Comparison]:
+    """Networks with biases, alone and two together: decay acts on their matrices alone."""
+    found: list[Comparison] = []
+    data = Sample(normal(1, 6, 3), normal(2, 6, 2), weights=simplex(3, 6))
+    parts = [normal(4, 2, 4, 3), normal(5, 2, 2, 4), normal(6, 2, 4), normal(7, 2, 2)]
+    for optimizer in (None, partial(torch.optim.SGD, momentum=0.9)):
+        options: dict[str, Any] = {"steps": 3, "decay": 0.8} | ({} if optimizer is None else {"optimizer": optimizer})
+        both = train(ReLUNet(parts[:2], parts[2:]), data, Plain(), step_size=[0.02, 0.05], **options).model.tensors
+        for i, size in enumerate((0.02, 0.05)):
+            own = [part[i] for part in parts]
+            alone = train(ReLUNet(own[:2], own[2:]), data, Plain(), step_size=size, **options).model.tensors
+
+            def decayed(W: Tensor, last: Tensor, b: Tensor, offset: Tensor) -> Tensor:
+                outputs = torch.relu(data.inputs @ W.mT + b) @ last.mT + offset
+                return (outputs - data.targets).square().sum(1) @ data.shares + 0.4 * sum(
+                    weight.square().sum() for weight in (W, last)
+                )
+
+            wanted = _descended(own, decayed, [scale * size] * 3, optimizer or torch.optim.SGD, 0.0)
+            for number, (first, second, truth) in enumerate(zip(both, alone, wanted, strict=True)):
+                for told, label in ((first[i], "together"), (second, "alone")):
+                    found.append(compare(told, "==", truth, f"decay, tensor {number}, run {i}, {label}"))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -77,17 +78,25 @@ def engine_steps(scale: float) -> list[Comparison]:
     }
     for name, start in starts.items():
         for engine in engines:
-            run = train(start, data, Dropout(law), steps=3, step_size=0.02, batch_size=1, keep=range(4), engine=engine)
-            for before, after in zip(run.iterates[:-1], run.iterates[1:], strict=True):
+            options: dict[str, Any] = {"steps": 3, "step_size": 0.02, "batch_size": 1, "engine": engine}
+            run = train(start, data, Dropout(law), keep=range(4), record=Recording(at=range(4)), **options)
+            losses = []
+            for before, after in itertools.pairwise(run.iterates):
                 assert before.multipliers is not None
                 z = before.multipliers.reshape(-1)
                 leaves = [part.detach().clone().requires_grad_() for part in before.model.tensors]
                 U, V = leaves[0], leaves[-1]
                 loss = (((x @ V) * z) @ U.mT - y).square().sum()
                 slopes = torch.autograd.grad(loss, leaves)
+                losses.append(loss.detach())
                 for old, new, slope in zip(leaves, after.model.tensors, slopes, strict=True):
                     wanted = old.detach() - scale * 0.02 * slope
                     found.append(compare(new, "==", wanted, f"{name}, {engine}", precision=1e-9))
+            told = torch.stack([losses[0], *losses])  # the loss of the first step stands at the start, too
+            found.append(compare(run.history["loss"], "==", scale * told, f"losses, {name}, {engine}"))
+            rare = train(start, data, Dropout(law), record=Recording(at=(0, 1, 3)), **options)
+            found.append(compare(rare.mean_loss(0, 3), "==", scale * told[1:].mean(), f"mean loss, {name}, {engine}"))
+            found.append(compare(rare.mean_loss(1, 3), "==", scale * told[2:].mean(), f"since one, {name}, {engine}"))
     many = Sample(normal(15, 5, 3), normal(16, 5, 3), simplex(17, 5))
     for name, start in starts.items():
         run = train(start, many, Dropout(law), steps=2, step_size=0.02, keep=range(3), engine="torch")
@@ -115,6 +124,11 @@ def engine_steps(scale: float) -> list[Comparison]:
     for old, new, slope in zip(leaves, run.model.weights, slopes, strict=True):
         found.append(compare(new, "==", old.detach() - scale * 0.01 * slope, "exact gradient of a deep network"))
     found.append(compare(run.history["objective"][0], "==", scale * objective, "recorded objective"))
+    return [*found, *_records(scale)]
+
+
+def _records(scale: float) -> list[Comparison]:
+    """Named records of a two-layer network on moments."""
     model, population = TwoLayerLinear(normal(11, 2, 3), normal(12, 3, 3)), moments(13, 2, 3)
     names = ("importance_variance", "importance_spread", "singular_values", "distance")
     told = train(
@@ -127,13 +141,12 @@ def engine_steps(scale: float) -> list[Comparison]:
     ).history
     scores = (model.U.square().sum(0) * ((model.V.mT @ population.xx) * model.V.mT).sum(1)).sqrt()
     W = model.U @ model.V.mT
-    found += [
+    return [
         compare(told["importance_variance"][0], "==", scale * scores.var(correction=0), "variance of the scores"),
         compare(told["importance_spread"][0], "==", scores.std(correction=0) / scores.mean(), "their spread"),
         compare(told["singular_values"][0], "==", torch.linalg.svdvals(W), "singular values"),
         compare(told["distance"][0], "==", (W - normal(14, 2, 3)).norm(), "distance"),
     ]
-    return found
 
 
 def hardened(scale: float) -> list[Comparison]:

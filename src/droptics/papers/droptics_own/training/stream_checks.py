@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from droptics.data import Sample
+from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear, TwoLayerLinear
@@ -15,6 +15,7 @@ from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.instances import moments, normal, simplex, tensor
 from droptics.training import Dropout, MaxNorm, Plain, train
 from droptics.training.draws import Stream
+from droptics.training.random_numbers import INPUTS, Counted
 from droptics.training.schedules import Cosine, Inverse, Staircase, log_steps, with_previous
 
 
@@ -94,6 +95,29 @@ def _streams(scale: float) -> list[Comparison]:
                 0.0,
             )
         )
+    return [*found, *_in_turn(scale)]
+
+
+def _in_turn(scale: float) -> list[Comparison]:
+    """Counted draws of a stream in stretches of any length are those of its steps, in order."""
+    found: list[Comparison] = []
+    law, cpu = Bernoulli(0.3, 5), torch.device("cpu")
+    for kind, data in (
+        ("examples", Sample(normal(1, 9, 3), normal(2, 9, 2))),
+        ("fresh", Moments.of_map(normal(3, 2, 3))),
+    ):
+        stream = Stream(data, Dropout(law), [4, 7], 2, cpu, True)
+        parts = [stream.next(steps) for steps in (4, 2, 1)]
+        numbers = Counted([4, 7], cpu)
+        masks = numbers.masks([law, law], 0, 7, 2, True, torch.float64)
+        told = torch.cat([part.multipliers for part in parts if part.multipliers is not None], 1)
+        found.append(compare(told, "==", scale * masks, f"masks in turn, {kind}"))
+        inputs = torch.cat([part.inputs for part in parts if part.inputs is not None], 1)
+        if isinstance(data, Sample):
+            rows = data.inputs[numbers.choice(0, 7, 2, 9, None)]
+        else:
+            rows = numbers.normal(INPUTS, 0, 7, (2, 3), data.xx)
+        found.append(compare(inputs, "==", scale * rows, f"inputs in turn, {kind}"))
     return found
 
 
