@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from droptics.models.modes import training_without_statistics
 from droptics.models.replaying import Recording
 from droptics.models.watching import all_on, as_written, only, watched
 
@@ -165,3 +166,32 @@ def test_a_layer_that_is_left_out_returns_its_inputs_and_all_else():
         (outputs, *more), _ = watched(part, lambda: part(x), lambda *_, o=left_out: float(o), skips={"0": 0.5})
         assert torch.equal(outputs, factor * x)
         assert more == ["state", 7]
+
+
+@pytest.mark.parametrize("family", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_recurrent_layer_alone_has_nothing_to_drop(family):
+    part, x = family(4, 3, 1).train(), torch.randn(5, 2, 4)
+    part.dropout = 0.4  # torch warns where it is made so
+    outputs, trace = watched(part, lambda: part(x)[0])
+    assert [(call.rate, call.applied, call.asked) for call in trace.calls] == [(0.4, False, False)]
+    part.dropout = 0.0
+    assert torch.equal(outputs, part(x)[0])
+
+
+def test_another_rate_is_that_of_a_layer_made_with_it():
+    x = torch.randn(50, 4)
+    for family in (nn.Dropout, nn.AlphaDropout):
+        part = nn.Sequential(family(0.4)).train()
+        torch.manual_seed(3)
+        wanted = family(0.7)(x)
+        torch.manual_seed(3)
+        outputs, trace = watched(part, lambda part=part: part(x), only("0", 0.7))
+        assert torch.equal(outputs, wanted)
+        assert [(call.rate, call.applied) for call in trace.calls] == [(0.4, True)]
+
+
+def test_quiet_parts_stay_in_evaluation_but_not_what_they_hold():
+    module = nn.Sequential(nn.Sequential(nn.Dropout(), nn.BatchNorm1d(3)), nn.Dropout(), nn.LayerNorm(3)).eval()
+    training_without_statistics(module, ["0", "2"])
+    told = {name: part.training for name, part in module.named_modules()}
+    assert told == {"": True, "0": False, "0.0": True, "0.1": False, "1": True, "2": False}

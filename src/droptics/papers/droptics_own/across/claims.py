@@ -22,6 +22,7 @@ from droptics.papers.droptics_own.across import (
     small_room_checks,
     spare_layer_checks,
     standstill_checks,
+    watched_run_checks,
     wide_law_checks,
 )
 from droptics.papers.droptics_own.instruments import ENUMERATED, WRITTEN, pair, room_claim
@@ -428,5 +429,15 @@ CLAIMS: tuple[Claim, ...] = (
         pair(standstill_checks.passed_by),
         ("predictions.predictive", "recommenders.DropoutCompletion", "rates.running.Runner"),
         "By differences; by name and by place.",
+    ),
+    room_claim(
+        "watched-runs",
+        "A watched run at another rate, on, off or as written, in training and in evaluation, returns what a module "
+        "made with that rate returns, and tells of every call the place, its own rate, whether the module asks for it "
+        "and whether it drops: of every kind of dropout, attention and recurrent layers. Training without statistics "
+        "leaves norm layers and named parts in evaluation; modes, buffers and generators come back.",
+        pair(watched_run_checks.watched_runs),
+        ("models.watching.watched", "models.modes.undisturbed"),
+        "Beside torch's own on the same random numbers.",
     ),
 )
