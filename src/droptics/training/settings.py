@@ -58,7 +58,8 @@ class Settings:
         seed: Seed of the first run, or one per run.
         convention: "gradient", or the step of "mianjy2018" or "pal2020" as printed; see `Run`.
         schedule: A function of the step that multiplies the step size, such as `Inverse(300)`.
-        optimizer: A torch optimizer class (or partial), called as optimizer(weights, lr=...); SGD by default.
+        optimizer: A torch optimizer class (or partial), called as optimizer(weights, lr=...); SGD by default. One whose
+            step at a number depends on all numbers, as `LBFGS` and `Adafactor` do, mixes the runs of a batch.
         decay: Adds decay / 2 times the squared norm of the weight matrices (not the biases) to the objective.
         max_norm: Projection after every step.
         frozen: Indices of `model.tensors` that are not trained.

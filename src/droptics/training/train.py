@@ -97,9 +97,9 @@ def train(
 ) -> Run:
     """Minimize an objective by first-order steps; a leading dimension of the weights is a batch of independent runs.
 
-    A batch equals separate runs up to rounding: run i has its own random streams, seeded by seed + i (or seed[i]),
-    and its own step size and mask law where sequences are given. Single-sample steps of two-layer linear networks
-    under plain SGD are compiled; everything else is a torch program. The model passed in is not changed.
+    A batch equals separate runs up to rounding, if its optimizer does not mix them: run i has its own random streams,
+    seeded by seed + i (or seed[i]), and its own step size and mask law where sequences are given. Single-sample steps
+    of two-layer linear networks under plain SGD are compiled; all else is torch's. The model passed in is not changed.
 
     Cost: per step one forward and one backward pass over the batch for all runs together, and what is recorded.
 
