@@ -15,9 +15,10 @@ from droptics.losses import Logistic, Loss, Squared
 from droptics.masks import Bernoulli, Block, Gaussian, MaskLaw
 from droptics.models import DeepLinear, Factorization, Model, ReLUNet, TwoLayerLinear
 from droptics.papers.droptics_own.penalties.interval_checks import EPS, absolute, among, ends, intervals_in_full, rms
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import moments, normal, simplex, tensor
 from droptics.penalties import MonteCarlo, risk
-from droptics.penalties.intervals import Draws, Question, concluded, guaranteed, loss_range, moment_limit
+from droptics.penalties.intervals import Draws, Question, _outward, concluded, guaranteed, loss_range, moment_limit
 from droptics.penalties.rounding import output_scale, roundings
 
 
@@ -69,7 +70,27 @@ def _others() -> list[Other]:
 
 def other_intervals(scale: float) -> list[Comparison]:
     """`intervals_in_full`, and the same where data are no examples of two outputs, or a law or loss leaves one out."""
-    return [*intervals_in_full(scale), *(one for other in _others() for one in _other(scale, other))]
+    found = [*intervals_in_full(scale), *(one for other in _others() for one in _other(scale, other))]
+    return [*found, *_outward_ends(scale)]
+
+
+def _outward_ends(scale: float) -> list[Comparison]:
+    """Ends in single precision: the nearest number of it that is no farther in."""
+    found: list[Comparison] = []
+    exact = tensor([0.0, 1.5, -0.25])
+    for ends_of in (normal(20, 200), 1e-30 * normal(21, 50), exact):
+        for up in (True, False):
+            told, inward = _outward(ends_of, torch.float32, up=up), torch.tensor(-math.inf if up else math.inf)
+            found.append(same(told.dtype, torch.float32, f"single precision, {up}"))
+            sign = 1.0 if up else -1.0
+            far = sign * (told.double() - ends_of)
+            nearer = sign * (ends_of - torch.nextafter(told, inward).double())
+            found.append(compare(far.min(), ">=", 0.0, f"no farther in, {up}", 0.0))
+            found.append(compare(nearer.min(), ">", 0.0, f"no farther out than need be, {up}", 0.0))
+        found.append(
+            compare(_outward(ends_of, torch.float64, up=True), "==", scale * ends_of, "double precision stays")
+        )
+    return found
 
 
 def _other(scale: float, other: Other) -> list[Comparison]:

@@ -15,14 +15,14 @@ from torch import Tensor
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic, Loss, Squared
-from droptics.masks import Bernoulli, Block, Discrete, MaskLaw, Product
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
 from droptics.models import DeepLinear, LastLayer, Model, TwoLayerLinear
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import coin_masks, normal, simplex, tensor
 from droptics.penalties import Certified, Enumerate, MonteCarlo, penalty, risk
 from droptics.penalties.certified import _by_moments_alone
-from droptics.penalties.factors import Coins, Factor, Listed, Normals, excess, factors, large
+from droptics.penalties.factors import Coins, Factor, Listed, Moves, Normals, excess, factors, has_factors, large
 from droptics.penalties.fourier import margin_penalties
 from droptics.penalties.intervals import Spread, pairs_are_shown, rare_outcomes
 from droptics.penalties.moment_bounds import gauss_above, radau_below
@@ -118,7 +118,37 @@ def factors_and_integrals(scale: float) -> list[Comparison]:
             missed = (integral[0] - truth)[0].abs()
             found.append(compare(missed, "<=", integral[1][0] / scale, f"beyond the end {tolerance}, {name}", 0.0))
             found.append(compare(missed, ">", 1e-3 * tolerance, f"something is, {tolerance}, {name}", 0.0))
-    return [*found, *_beyond(scale), *_two_nodes(scale), *_few_classes(scale)]
+    return [*found, *_moves(scale), *_beyond(scale), *_two_nodes(scale), *_few_classes(scale)]
+
+
+def _moves(scale: float) -> list[Comparison]:
+    """Outputs that masks move, of some examples and along directions, with a head for all and one for each."""
+    found: list[Comparison] = []
+    offset, features, rows = normal(1, 6, 3), normal(2, 6, 4), torch.tensor([4, 1, 3])
+    directions, law = normal(3, 2, 3), Product([Bernoulli(0.3, 2), Gaussian(0.2, 2)])
+    for heads in (normal(4, 1, 3, 4), normal(5, 6, 3, 4)):
+        known, each = Moves(offset, features, heads), features[:, None] * heads
+        mean, name = offset + each.sum(-1), f"{len(heads)} heads"
+        for moves, outputs, parts, label in (
+            (known, mean, each, "all"),
+            (known.some(rows), mean[rows], each[rows], "some"),
+            (known.along(directions), mean @ directions.mT, directions @ each, "along"),
+        ):
+            for start, stop in ((0, len(outputs)), (1, 3)):
+                told = moves.part(start, stop)
+                found.append(compare(told[0], "==", scale * outputs[start:stop], f"outputs of {label}, {name}"))
+                found.append(compare(told[1], "==", scale * parts[start:stop], f"moves of {label}, {name}"))
+        coins, noise = factors(law, each)
+        found.append(
+            compare(coins.cumulant(), "==", scale * Coins(each[..., :2], tensor([0.3] * 2)).cumulant(), "coins")
+        )
+        found.append(
+            compare(noise.cumulant(), "==", scale * 0.1 * each[..., 2:].square().sum(-1), "noise beside coins")
+        )
+    wide = SlidingBlock(0.3, 40, 3)
+    for masks, fall_apart in ((law, True), (wide, False), (Product([Bernoulli(0.3, 2), wide]), False)):
+        found.append(same(has_factors(masks), fall_apart, f"falls apart, {masks}", scale))
+    return found
 
 
 def _beyond(scale: float) -> list[Comparison]:

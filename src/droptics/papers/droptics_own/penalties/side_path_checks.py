@@ -222,6 +222,14 @@ def _chosen(scale: float) -> list[Comparison]:
         ("three classes", three(20), classes, Bernoulli(0.3, 20), CrossEntropy(), Certified()),
         ("three classes, parts", three(20), classes, odd, CrossEntropy(), Certified()),
         ("windows", three(40), classes, sliding, CrossEntropy(), MonteCarlo()),
+        (
+            "windows beside coins",
+            three(60),
+            classes,
+            Product([Bernoulli(0.3, 20), sliding]),
+            CrossEntropy(),
+            MonteCarlo(),
+        ),
         ("margins", one, margins, Bernoulli(0.3, 20), Logistic(), ClosedForm()),
         ("margins that spread", far, margins, Bernoulli(0.3, 20), Logistic(), Certified()),
         (
