@@ -10,6 +10,7 @@ from droptics.arrays import Array
 from droptics.datasets import Ratings
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.droptics_own.recommenders.ranker_checks import _rated
+from droptics.papers.droptics_own.telling import same
 from droptics.recommenders import AutoencoderCompletion, StackedCompletion, ranking
 
 
@@ -47,6 +48,15 @@ def blends(scale: float) -> list[Comparison]:
         wanted = mean + sum(
             w * (fit.predict(rows, columns) - mean) for w, fit in zip(model.weights_, whole, strict=False)
         )
+        for user in np.argsort(np.bincount(rows))[:2]:  # what a day adds is no matter of lists
+            every = np.array([one.predict([user] * 7, np.arange(7)) for one in whole])
+            blend = mean + scale * (np.array(model.weights_[:2]) @ (every - mean))
+            fresh = np.setdiff1d(np.arange(7), columns[rows == user])
+            best, listed = fresh[np.argsort(-blend[fresh], kind="stable")][:2], model.recommend(int(user), 2)
+            found.append(same(listed.items.tolist(), best.tolist(), f"items for user {user}, days {days}"))
+            found.append(
+                compare(listed.scores, "==", blend[best], f"their scores, {user}, days {days}", precision=1e-6)
+            )
         if days:
             errors = values - whole[0].predict(rows, columns)
             wanted = wanted + model.weights_[-1] * _day(rows, np.floor(times / 86_400), errors, given, model.day_ridge_)

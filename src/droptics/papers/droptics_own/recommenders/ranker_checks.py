@@ -260,6 +260,11 @@ def kernel_regressions(scale: float) -> list[Comparison]:
         wanted, _ = _regressed(*table, 0.4, scale * 0.7)
         whole = mean + users[:, None] + items + unit * (wanted if side == "user" else wanted.T)
         found.append(compare(told.reshape(count, width), "==", whole, f"predictions, {name}"))
+        for user in np.argsort(np.bincount(rows))[:2]:
+            fresh = np.setdiff1d(np.arange(width), columns[rows == user])
+            best, listed = fresh[np.argsort(-whole[user, fresh], kind="stable")], model.recommend(int(user), width)
+            found.append(same(listed.items.tolist(), best.tolist(), f"items for user {user}, {name}"))
+            found.append(compare(listed.scores, "==", whole[user, best], f"their scores, user {user}, {name}"))
         for ridge, tau in ((0.7, None), (None, 0.4)):
             chosen: Any = AutoencoderCompletion(side, ridge, tau, **options).fit(ratings)  # type: ignore[arg-type]
             errors = [unit * _regressed(*table, one.implicit, scale * one.ridge)[1] for one in chosen.points_]
