@@ -35,6 +35,13 @@ def chosen_rates(scale: float, rows: Array, columns: Array, values: Array) -> li
     for mine in strengths.values():
         multiples = [4.0, 2.8, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35]
         found.append(compare(mine, "==", [scale * multiple for multiple in multiples], "path of rates"))
+    raw = DropoutCompletion(2, 0.4, sweeps=2, center=False, dtype="float64")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        told_raw = DropoutCompletionCV(2, (0.4,), estimator=raw, holdout=0.2, seed=1).fit((rows, columns, values))
+        raw.fit((kept.users, kept.items, kept.values))
+    error = math.sqrt(float(np.square(raw.predict(held.users, held.items, "ignore") - held.values).mean()))
+    found.append(compare(told_raw.points_[0].holdout_rmse, "==", scale * error, "not centered", precision=1e-7))
     best = min(choice.points_, key=lambda point: point.holdout_rmse)
     found.append(compare([choice.best_width_, choice.best_drop_], "==", [best.width, best.drop], "the best point"))
     winner = choice.best_estimator_

@@ -210,14 +210,17 @@ def _ended(scale: float) -> list[Comparison]:
     for kind in KINDS:
         levels, ends = [], []
         for tolerance in (0.0, 0.03, 1e-3):
-            model = _fitted(kind, sweeps=25, tolerance=tolerance)[0].fit((rows, columns, kind[4] * values))
+            heard: list[Any] = []
+            model = _fitted(kind, sweeps=12, tolerance=tolerance, progress=heard.append)[0]
+            model.fit((rows, columns, kind[4] * values))
             told, label = [line.objective for line in model.history_], f"tolerance {tolerance}, {kind[0]}"
             levels = levels or told
             shares = [(before - after) / after for before, after in pairwise(levels)]
-            ends.append(2 + next((k for k, share in enumerate(shares) if share < tolerance), 23))
+            ends.append(2 + next((k for k, share in enumerate(shares) if share < tolerance), 10))
             found.append(same(len(told), ends[-1], f"sweeps, {label}", scale))
+            found.append(same(heard, model.history_, f"each is told, {label}"))
             found.append(compare(told, "==", scale * np.array(levels[: len(told)]), f"as if it went on, {label}"))
-        found.append(same(2 < ends[1] < ends[2] < 25, True, f"three ends, {kind[0]}"))
+        found.append(same(2 < ends[1] < ends[2] < 12, True, f"three ends, {kind[0]}"))
     return found
 
 

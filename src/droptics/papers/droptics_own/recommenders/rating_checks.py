@@ -410,4 +410,15 @@ def bias_steps(scale: float) -> list[Comparison]:
             found.append(compare(history[epoch].objective, "==", data.scale**2 * whole, f"objective, {label}"))
         for name, mine, own in zip(("users", "items"), told, (L, R), strict=True):
             found.append(compare(mine, "==", own.detach(), f"{name}, drop {drop}, batches of {batch}, ridge {bias}"))
-    return found
+    options: dict[str, Any] = {"batch": 7, "step_size": 0.05, "bias_ridge": 0.5, "init_scale": 0.3, "seed": 4}
+    model = DropoutCompletion(3, 0.4, solver="sgd", sweeps=2, dtype="float64", **options).fit((rows, columns, values))
+    data = observations((rows, columns, values), np.float64)
+    strengths = Strengths(3, 0.4 / 0.6, bias=0.5)
+    sides = np.zeros((6, strengths.columns)), np.zeros((5, strengths.columns))
+    for side, seeds in zip(sides, ([4, 1], 4), strict=True):
+        side[:, :3] = 0.3 * np.random.default_rng(seeds).standard_normal((len(side), 3))
+    (left, right), history = descend(data, sides, strengths, Sgd(0.4, 2, scale * 0.05, 7, 4))
+    for name, mine, own in (("users", model.user_factors_, left), ("items", model.item_factors_, right)):
+        found.append(compare(mine, "==", own[:, :3], f"{name} of a completion by these steps"))
+    errors = [line.rmse for line in model.history_]
+    return [*found, compare(errors, "==", [line.rmse for line in history], "errors of its epochs")]
