@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ def _at_rates(scale: float) -> list[Comparison]:
                 truth = (dropped if training else quiet) if wanted is None else wanted
                 told_rate = training or name != "attention"  # which passes on no rate in evaluation mode
                 truth = quiet if truth is dropped and not told_rate else truth
-                outputs, trace = watched(own, lambda own=own, inputs=inputs: _run(own[0], inputs), switch)
+                outputs, trace = watched(own, partial(_run, own[0], inputs), switch)
                 label = f"{name}, training {training}, {getattr(switch, '__name__', switch)}"
                 found.append(compare(outputs.detach(), "==", scale * truth.detach(), label))
                 drops = truth is not quiet
@@ -120,11 +121,11 @@ def _without_any(scale: float) -> list[Comparison]:
     for family, site in ((nn.LSTM, "LSTM_dropout"), (nn.GRU, "GRU_dropout"), (nn.RNN, "RNN_dropout")):
         part: Any = family(4, 3, 1, batch_first=True).double().train()
         part.dropout = OWN  # torch warns where it is made so
-        outputs, trace = watched(part, lambda part=part: _run(part, x))
+        outputs, trace = watched(part, partial(_run, part, x))
         told = [(call.site, call.rate, call.applied, call.asked) for call in trace.calls]
         found.append(same(told, [(site, OWN, False, False)], f"one layer, {site}", scale))
         part.dropout = 0.0
-        again, trace = watched(part, lambda part=part: _run(part, x))
+        again, trace = watched(part, partial(_run, part, x))
         found.append(compare(again.detach(), "==", scale * outputs.detach(), f"its outputs, {site}"))
         found.append(same(trace.calls, [], f"no rate, {site}", scale))
     return found
