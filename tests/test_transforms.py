@@ -9,6 +9,7 @@ import pytest
 import torch
 from cases import normal
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.func import functional_call, grad, jvp, vmap
 
 from droptics import linalg
@@ -30,6 +31,7 @@ V, W = normal(4, 5), normal(5, 4)
 EVEN, BLOCK, MANY = Bernoulli(0.3, 5), Block(0.3, 5, 5), Block(0.3, 5, 1)
 UNEVEN = Bernoulli(torch.linspace(0.1, 0.5, 5).double(), 5)
 LAYERS = Product([Bernoulli(0.3, 4), Bernoulli(0.3, 5)])
+EVEN_INPUTS = Bernoulli(0.3, 4)
 HEAVY, FEW = normal(3, 5), normal(3, 3)
 HEAD = nn.Linear(5, 2).double()
 VALUES, RATES = normal(5).abs(), torch.tensor([0.0, 0.5, 0.2, 3.0]).double()
@@ -45,6 +47,10 @@ def deep(U: Tensor) -> DeepLinear:
 
 def relu(U: Tensor) -> ReLUNet:
     return ReLUNet([W, U])
+
+
+def top(U: Tensor) -> Bernoulli:
+    return Bernoulli(U.sigmoid()[0], 5)
 
 
 def explicit(U: Tensor) -> Tensor:
@@ -113,10 +119,11 @@ ANSWERS |= {
     "penalty/monte-carlo/deep": lambda U: penalty(deep(U), SAMPLE, EVEN, SAMPLED).value,
     "penalty/monte-carlo/relu": lambda U: penalty(relu(U), SAMPLE, LAYERS, SAMPLED).value,
     "penalty/monte-carlo/data": lambda U: penalty(two(HEAVY), Sample(U[:, :4], U[:, 2:]), EVEN, SAMPLED).value,
-    "penalty/rates": lambda U: penalty(two(HEAVY), SAMPLE, Bernoulli(U.sigmoid()[0], 5)).value,
-    "induced/rates": lambda U: induced(two(HEAVY), MOMENTS, Bernoulli(U.sigmoid()[0], 5)).value,
-    "envelope/rates": lambda U: envelope(two(HEAVY), MOMENTS, Bernoulli(U.sigmoid()[0], 5)).value,
-    "penalty/monte-carlo/rates": lambda U: penalty(two(HEAVY), SAMPLE, Bernoulli(U.sigmoid()[0], 5), SAMPLED).value,
+    "penalty/rates": lambda U: penalty(two(HEAVY), SAMPLE, top(U)).value,
+    "induced/rates": lambda U: induced(two(HEAVY), MOMENTS, top(U)).value,
+    "envelope/rates": lambda U: envelope(two(HEAVY), MOMENTS, top(U)).value,
+    "penalty/relu/rates": lambda U: penalty(relu(HEAVY), SAMPLE, Product([EVEN_INPUTS, top(U)])).value,
+    "penalty/monte-carlo/rates": lambda U: penalty(two(HEAVY), SAMPLE, top(U), SAMPLED).value,
     "penalty/monte-carlo/cross-entropy": lambda U: penalty(two(U), LABELS, EVEN, SAMPLED, CrossEntropy()).value,
     "penalty/second-order/checked": lambda U: penalty(two(U), SAMPLE, EVEN, SecondOrder(check=SAMPLED)).value,
 }
@@ -136,6 +143,22 @@ def test_gradients_and_tangents(name: str) -> None:
     value, change = jvp(answer, (point,), (along,))
     torch.testing.assert_close(value, answer(point), rtol=1e-12, atol=1e-14)
     torch.testing.assert_close(change, (wanted * along).sum(), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", list(ANSWERS))
+def test_dual_numbers(name: str) -> None:
+    """Without torch.func a tangent is seen by nothing but the tensor itself; what has no rule for it says so."""
+    answer, point, along = ANSWERS[name], normal(3, 5, seed=2), normal(3, 5, seed=3)
+    with forward_ad.dual_level():
+        given = forward_ad.make_dual(point, along)
+        if name == "penalty/relu/cross-entropy":
+            with pytest.raises(NotImplementedError):
+                answer(given)
+            return
+        value, change = forward_ad.unpack_dual(answer(given))
+    torch.testing.assert_close(value, answer(point), rtol=1e-12, atol=1e-14)
+    assert change is not None
+    torch.testing.assert_close(change, (slope(answer, point) * along).sum(), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", list(ANSWERS))

@@ -78,12 +78,12 @@ def _parts(
         return relu_excess(model, sample, masks, method, loss)
     steps = 0.0
 
-    def parts(network: ReLUNet, known: Sample) -> Tensor:
+    def parts(network: ReLUNet, known: Sample, law: MaskLaw) -> Tensor:
         nonlocal steps
-        *both, steps = relu_excess(network, known, masks, method, loss)
+        *both, steps = relu_excess(network, known, law, method, loss)
         return torch.stack(both)
 
-    both = opaque_of(parts, model, sample)
+    both = opaque_of(parts, model, sample, masks)
     return both[0], both[1], steps
 
 

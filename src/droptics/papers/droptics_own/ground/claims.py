@@ -6,7 +6,14 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers import runs
-from droptics.papers.droptics_own.ground import argument_checks, data_checks, law_checks, white_checks, word_checks
+from droptics.papers.droptics_own.ground import (
+    argument_checks,
+    data_checks,
+    derivative_checks,
+    law_checks,
+    white_checks,
+    word_checks,
+)
 from droptics.papers.droptics_own.instruments import ENUMERATED, pair, room_claim
 
 CLAIMS: tuple[Claim, ...] = (
@@ -67,5 +74,23 @@ CLAIMS: tuple[Claim, ...] = (
         pair(word_checks.floor_in_words),
         ("data.Sample", "data.Entries", "norms.k_support", "norms.path_norm"),
         "Word by word.",
+    ),
+    room_claim(
+        "derivatives-in-full",
+        "Penalties, criteria, induced penalties and envelopes of weighted examples have in weights, data and rates the "
+        "derivatives of their formulas: backward and forward, along one of them or all, by torch.func and by dual "
+        "numbers, and of batches along any axis.",
+        pair(derivative_checks.derivatives),
+        (
+            "penalties.criterion",
+            "penalties.penalty",
+            "envelopes.induced",
+            "envelopes.envelope",
+            "masks.Bernoulli",
+            "models.ReLUNet",
+            "models.DeepLinear",
+        ),
+        "Beside torch's derivatives of sums written out. Of ReLU networks in the rates of the last hidden layer, and "
+        "forward by torch.func alone: the others are constants, and dual numbers are refused.",
     ),
 )
