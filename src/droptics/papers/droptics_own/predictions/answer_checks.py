@@ -18,8 +18,9 @@ from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.telling import fails, refuses, same
 from droptics.papers.instances import normal, tensor
-from droptics.penalties import Certified, ClosedForm, Enumerate, MonteCarlo, SecondOrder
+from droptics.penalties import Certified, ClosedForm, Enumerate, MonteCarlo, SecondOrder, UnitOutputs
 from droptics.predictions import Closure, predictive
+from droptics.predictions.affine import Affine
 from droptics.predictions.densities import Density, log_density
 from droptics.predictions.mixtures import Outcome, conditional
 from droptics.predictions.results import Predictive
@@ -120,6 +121,17 @@ def _tails(scale: float) -> list[Comparison]:
         exact = chances.log()[:, None, None] - ((mixed - centers) / NOISE).square() / 2
         wanted = torch.logsumexp(exact, 0) - math.log(NOISE * math.sqrt(2 * math.pi))
         found.append(compare(told.log_likelihood(mixed, NOISE), "==", scale * wanted, f"{far} off, one of two", 1e-7))
+    # two early masks, and heads of their own for five examples, two of which lie far out
+    coins, odds = Bernoulli(tensor([0.3, 0.1, 0.0, 0.6]), 4), tensor([0.3, 0.7])
+    parts = UnitOutputs(normal(1, 2, 5, 4), normal(2, 5, 2, 4))
+    given = Affine(normal(3, 2, 5, 2), parts, coins)
+    masks, shares = (torch.cat(part) for part in zip(*coins.atom_batches(64), strict=True))
+    values = given.center + torch.einsum("mnj,nkj,pj->pmnk", *parts, masks - 1)
+    ends = values.mean((0, 1)) + tensor([0.0, 30.0, 0.0, -25.0, 1.0])[:, None] * NOISE
+    exact = (shares[:, None] * odds).log()[..., None, None] - ((ends - values) / NOISE).square() / 2
+    wanted = exact.flatten(0, 1).logsumexp(0) - math.log(NOISE * math.sqrt(2 * math.pi))
+    own = log_density(lambda: iter([(odds, given)]), ends, NOISE)
+    found.append(compare(own, "==", scale * wanted, "heads of their own, some far out", 1e-7))
     model, law_ = TwoLayerLinear(normal(1, 2, 3), normal(2, 2, 3)), Gaussian(tensor([0.2, 0.5, 0.1]), 3)
     points = normal(3, 4, 2)
     answer = predictive(model, points, law_)

@@ -77,6 +77,7 @@ def _mixtures(scale: float) -> list[Comparison]:
         ("certain", None, 6, torch.float64, "certain", False),
         ("listed", coins, 6, torch.float64, "listed", False),
         ("listed heads", coins, 6, torch.float64, "listed", True),
+        ("fewer masks than classes", Bernoulli(0.3, 1), 1, torch.float64, "listed", False),
         ("normal", Bernoulli(0.3, 200), 200, torch.float64, "normal", False),
         ("normal, single", Bernoulli(0.3, 200), 200, torch.float32, "normal", False),
         ("normal heads", Bernoulli(0.3, 200), 200, torch.float64, "normal", True),

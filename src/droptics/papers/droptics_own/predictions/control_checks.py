@@ -28,10 +28,11 @@ Pair = tuple[Tensor, Tensor]
 WIDTHS = (3, 9, 4, 2)
 LAST = tensor([0.4, 0.1, 0.3, 0.6])
 NINE = torch.linspace(0.1, 0.7, 9).double()
-# Two coins that may fall, few of which do: listed and stratified, the other site with a gradient or main effects.
-FEW, MANY = tensor([0.1, 0.0, 0.2]), tensor([0.5, 0.3, 0.6])
+# Two coins that may fall, few of which do or hardly any: listed and stratified, the other site with a gradient.
+FEW, RARE, MANY = tensor([0.1, 0.0, 0.2]), tensor([0.02, 0.03, 0.04]), tensor([0.5, 0.3, 0.6])
 CASES: tuple[tuple[str, Rates, int], ...] = (
     ("atoms, gradient, strata", (FEW, NINE, LAST), 60),
+    ("atoms, gradient, strata, rare", (RARE, NINE, LAST), 60),
     ("atoms, main effects", (MANY, NINE, LAST), 200),
     ("atoms, main effects, strata", (MANY, NINE / 9, LAST), 120),
 )
@@ -75,16 +76,19 @@ def _one_site(rates: Tensor) -> Pair:
 def _expected(net: ReLUNet, inputs: Tensor, rates: Rates, kind: str, masks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A control for centers and one for variances under early masks, both of mean zero, and the variance of the first.
 
-    Atoms: the outputs under the first mask alone. Gradient and main effects: a sum over the units of the second site.
+    Atoms: what the first mask alone changes, nothing for the last masks that are less likely together than 1/1024.
+    Gradient and main effects: a sum over the units of the second site.
     """
     if kind == "atoms":
-        alone, others = _one_site(rates[0])[0], torch.ones(len(masks), 9, dtype=torch.float64)
-        chances = _one_site(rates[0])[1]
-        every = _given(net, inputs, rates, alone)
-        mine = _given(net, inputs, rates, torch.cat([masks[:, :3], others], 1))
-        means = [torch.tensordot(chances, part, 1) for part in every]
-        variance = torch.tensordot(chances, (every[0] - means[0]).square(), 1)
-        return mine[0] - means[0], mine[1] - means[1], variance
+        alone, chances = _one_site(rates[0])
+        order = chances.argsort(descending=True)
+        rare = order[chances[order].cumsum(0) - chances[order] >= 1 - 1 / 1024]
+        place = (masks[:, None, :3] - alone[:, :3]).abs().amax(-1).argmin(1)
+        quiet = _given(net, inputs, rates, torch.ones(1, 12, dtype=torch.float64))
+        every = zip(_given(net, inputs, rates, alone), quiet, strict=True)
+        off = [(part - plain).index_fill(0, rare, 0.0) for part, plain in every]
+        off = [part - torch.tensordot(chances, part, 1) for part in off]
+        return off[0][place], off[1][place], torch.tensordot(chances, off[0].square(), 1)
     if kind == "gradient":
         slopes = [part[3:] for part in _slopes(net, inputs, rates)]
     else:
@@ -117,7 +121,7 @@ def _built(scale: float) -> list[Comparison]:
         found.append(compare(kept * (1 - kept), "==", 0.0, f"multipliers of coins, {name}"))
         controls = build(problem, plan, plain)
         kinds = ["atoms" if isinstance(one, Atoms) else one.kind for one in controls]
-        found.append(same(", ".join(kinds), name.removesuffix(", strata"), f"kinds, {name}"))
+        found.append(same(", ".join(kinds), name.partition(", strata")[0], f"kinds, {name}"))
         found.append(same(len(draws.strata.sizes), 3 if "strata" in name else 1, f"strata, {name}"))
         for kind, control in zip(kinds, controls, strict=True):
             mean, noise, variance = _expected(net, inputs, rates, kind, masks)
@@ -150,7 +154,7 @@ def _weighed(scale: float) -> list[Comparison]:
         shares = torch.cat([torch.full((n,), c / n).double() for c, n in zip(told.strata.chances, sizes, strict=True)])
         quiet = _given(net, inputs, rates, torch.ones(1, 12, dtype=torch.float64))[0]
         centers, noise = _given(net, inputs, rates, masks)
-        kinds = name.removesuffix(", strata").split(", ")
+        kinds = name.partition(", strata")[0].split(", ")
         parts = [_expected(net, inputs, rates, kind, masks) for kind in kinds]
         weights = _fitted(
             [part[0] for part in parts], centers - quiet, torch.stack([part[2] for part in parts]).sum(0), shares
