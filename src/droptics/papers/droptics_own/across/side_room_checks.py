@@ -236,6 +236,7 @@ def _tapes(scale: float) -> list[Comparison]:
     net = ReLUNet([normal(1, 5, 4), normal(2, 3, 5)], [normal(3, 5), normal(4, 3)])
     first, last = linear_head(1, 4, 5), linear_head(3, 5, 3)
     idle, doubled, shifted = nn.Dropout(0.5).eval(), nn.Identity(), nn.ReLU()
+    own = nn.utils.parametrizations.weight_norm(linear_head(1, 4, 5))  # of a class of its own
     doubled.register_forward_hook(lambda _, given, told: 2 * told)
     shifted.register_forward_pre_hook(lambda _, given: (given[0] + 1,))
     for name, model, plain in (
@@ -247,6 +248,9 @@ def _tapes(scale: float) -> list[Comparison]:
         ("watched inputs", nn.Sequential(first, shifted, last), False),
         ("two in a row", nn.Sequential(first, last), False),
         ("ends bent", nn.Sequential(first, nn.ReLU()), False),
+        ("begins bent", nn.Sequential(nn.ReLU(), first, nn.ReLU(), last), False),
+        ("bent twice", nn.Sequential(first, nn.ReLU(), nn.ReLU(), last), False),
+        ("a layer of one's own", nn.Sequential(own, nn.ReLU(), last), False),
         ("another bend", nn.Sequential(first, nn.Tanh(), last), False),
         ("a function", nn.Sequential(first, nn.ReLU(), last).forward, False),
         ("pictures", nn.Sequential(nn.Flatten(), first, nn.ReLU(), last), True),

@@ -6,6 +6,7 @@ from functools import partial
 
 from droptics.evidence.claims import Claim
 from droptics.papers.droptics_own.attacks import (
+    adapter_checks,
     affine_checks,
     ascent_checks,
     ball_checks,
@@ -102,8 +103,9 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "adapters",
         "Attacks that are called with images in [0, 1] end in the corner of ball and box that is worst for an affine "
-        "score of two classes, or in the worst point of the sphere inside the box, or fool it on their way.",
-        pair(search_checks.adapters),
+        "score of two classes, or in the worst point of the sphere inside the box, or fool it on their way. They climb "
+        "the loss that is given, draw starts by their seed from call to call, and run in eval mode.",
+        pair(adapter_checks.adapters),
         ("attacks.adapter.FGSM", "attacks.adapter.BIM", "attacks.adapter.PGD", "attacks.adapter.PGDL2"),
         WRITTEN,
     ),

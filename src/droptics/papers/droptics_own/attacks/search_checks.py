@@ -1,4 +1,4 @@
-"""What more claims on attacks compare: adapters, searches and ensembles on affine models, whose margins are known."""
+"""What more claims on attacks compare: searches and ensembles on affine models, whose margins are known."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from droptics.attacks import (
     robustness_curve,
     standard_attacks,
 )
-from droptics.attacks.adapter import BIM, FGSM, PGD, PGDL2
 from droptics.attacks.apgd import AdaptiveAscent
 from droptics.attacks.gradients import differentiable
 from droptics.attacks.losses import value_and_slope
@@ -62,46 +61,6 @@ def _distances(weights: Tensor, offset: Tensor, data: Sample, norm: str) -> Tens
     speeds = torch.linalg.vector_norm(weights[data.targets][:, None, :] - weights, ord=DUAL[norm], dim=-1)
     ratios = torch.where(speeds > 0, gaps / speeds.clamp_min(1e-12), torch.inf)
     return ratios.amin(1)
-
-
-def adapters(scale: float) -> list[Comparison]:
-    """Attacks that are called with images end in the worst corner, or point of the sphere, or where they fool."""
-    found: list[Comparison] = []
-    eps = 0.15
-    for seed, features in ((1, 5), (4, 3)):
-        weights = normal(seed, 2, features)
-        # the middle of the box lies on the boundary of the classes; l2 balls stay inside the box, some others do not
-        inner, labels = 0.3 + 0.4 * uniform(seed + 1, 60, features), torch.arange(60) % 2
-        outer = uniform(seed + 2, 60, features)
-        outer[:4] = outer[:4].round()
-        model = nn.Linear(features, 2).double()
-        model.load_state_dict({"weight": weights, "bias": -0.5 * weights.sum(1)})
-        way = weights[1 - labels] - weights[labels]
-        cases: tuple[tuple[str, Any, Tensor, float], ...] = (
-            ("FGSM", FGSM(model, eps), outer, eps),
-            ("BIM", BIM(model, eps, 0.04, 4), outer, eps),
-            ("BIM by itself", BIM(model, eps, 0.002, 0), outer, 42 * 0.002),  # min(255 eps + 4, 1.25 * 255 eps) steps
-            ("BIM by itself, small", BIM(model, 0.031, 0.001, 0), outer, 9 * 0.001),
-            ("PGD", PGD(model, eps, 0.06, 6), outer, eps),
-            ("PGD from the image", PGD(model, eps, 0.06, 6, random_start=False), outer, eps),
-            ("PGDL2", PGDL2(model, eps, 0.03, 60), inner, eps),
-        )
-        for name, method, images, size in cases:
-            norm = "l2" if name == "PGDL2" else "linf"
-            told = method(images, labels)
-            step = way / way.norm(dim=1, keepdim=True) if norm == "l2" else way.sign()
-            wanted = (images + scale * size * step).clamp(0, 1)
-            own, worst = (((point - 0.5) * way).sum(1) for point in (images, wanted))  # wrong class less right one
-            held, fooled = (own < 0) & (worst < -1e-6), (own < 0) & (worst > 1e-6)
-            label = f"{name}, {features} features"
-            precision = 1e-9 if norm == "linf" else 1e-4
-            found.append(compare(told[held], "==", wanted[held], f"worst point, {label}", precision=precision))
-            found.append(compare(method.success(told, labels)[fooled].double(), "==", 1.0, f"fooled, {label}"))
-            found.append(compare(method.success(told, labels)[held].double(), "==", 0.0, f"not fooled, {label}"))
-            moved = (told - images).norm(dim=1) if norm == "l2" else (told - images).abs().amax(1)
-            found.append(compare(moved, "<=", method.threat.radius, f"inside, {label}"))
-            found.append(compare((told - 0.5).abs(), "<=", 0.5, f"inside the box, {label}"))
-    return found
 
 
 class _Counted(nn.Linear):
