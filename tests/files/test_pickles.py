@@ -77,7 +77,7 @@ def test_a_key_that_is_never_hashed_to_its_end_is_refused(state, tmp_path):
     ("content", "reason"),
     [
         (START + b"}" + ENDLESS + b"\x85R.", "millions"),
-        (START + b"]" + b"(" + b"K\x01" * 400 + b"tq\x00" + b"h\x00" * 20_000 + b"e.", "millions"),
+        (START + b"](" + b"(" + b"K\x01" * 400 + b"tq\x00" + b"h\x00" * 20_000 + b"e.", "millions"),
         (START + b"}r\xff\xff\xff\x7f.", "more memory than it has entries"),
         (START + b"00.", "broken pickle"),
         (START + b"h\x07.", "broken pickle"),

@@ -62,7 +62,6 @@ def _follow(content: bytes, storages: Mapping[str, int], where: str) -> None:
             memo[slot] = stack[-1]
         elif name.endswith("GET"):
             stack.append(memo[int(argument)])
-            unfolded += stack[-1].size
         else:
             taken = _taken(stack, marks, code)
             if name == "BINPERSID":
