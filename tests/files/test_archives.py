@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -26,3 +28,15 @@ def test_sizes_of_members_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(ValueError, match="would unpack to 150,000 bytes"):
         unpack(packed, tmp_path / "more", lambda _: True)
     assert not (tmp_path / "more" / "three").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need a permission there")
+def test_a_link_that_stands_in_the_folder_does_not_lead_members_out_of_it(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a").symlink_to(tmp_path)
+    with zipfile.ZipFile(tmp_path / "packed", "w") as archive:
+        archive.writestr("a/b", b"one")
+    with pytest.raises(ValueError, match=r"'a/b', which points outside"):
+        unpack(tmp_path / "packed", folder, lambda _: True)
+    assert not (tmp_path / "b").exists()

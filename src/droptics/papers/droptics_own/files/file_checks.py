@@ -15,6 +15,7 @@ import threading
 import time
 import warnings
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -243,11 +244,32 @@ def archives(scale: float) -> list[Comparison]:
                 same(sorted(written), [out / "a/b.txt", out / "deep/er/d.txt"], f"unpacked {path.name}", scale)
             )
             found.append(same((out / "a/b.txt").read_bytes(), b"one", f"content, {path.name}", scale))
+        if os.name == "posix":
+            found += _doors([folder / "three.tar", packed], folder / "door", scale)
         for bad_name in ("../x.txt", "/tmp/x.txt", "C:/x.txt", "a\\..\\..\\x.txt"):
             bad_zip = _zip(folder / "bad.zip", {bad_name: b"x"})
             found.append(
                 refuses(lambda bad_zip=bad_zip: unpack(bad_zip, folder / "out", lambda _: True), "points outside")
             )
+    return found
+
+
+def _doors(paths: list[Path], folder: Path, scale: float) -> list[Comparison]:
+    """A folder to unpack into that has a link of a member's name, which leads elsewhere in it or out of it."""
+    found: list[Comparison] = []
+    (folder / "room").mkdir(parents=True)
+    for path in paths:
+        call = partial(unpack, path, folder, "a/b.txt".__eq__)
+        for way, leaves in ((folder / "room", False), (folder.parent, True)):
+            (folder / "a").symlink_to(way)
+            found.append(
+                refuses(call, "points outside")
+                if leaves
+                else same(
+                    (call(), (way / "b.txt").read_bytes()), ([folder / "a/b.txt"], b"one"), "a link inside", scale
+                )
+            )
+            (folder / "a").unlink()
     return found
 
 
