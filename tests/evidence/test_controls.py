@@ -45,6 +45,11 @@ def test_a_check_inside_a_control_is_run_whole():
     assert calls == ["fails", "holds"]
 
 
+def test_comparisons_after_a_control_fail_as_before():
+    run(lambda: listed([]), ending=True)
+    assert [item.holds for item in listed([])] == [False, True]
+
+
 def test_what_a_control_raises_is_an_error_and_leaves_comparisons_as_they_were():
     def broken() -> list[Comparison]:
         raise ArithmeticError("no number")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import math
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
 
 from droptics.evidence.claims import Claim, Comparison, Erratum, Result, compare, decide, nearest, select
+from droptics.evidence.controls import run
 from droptics.evidence.engines import Local, Task, engine, perform
 from droptics.evidence.formulas import mathml
 from droptics.evidence.pages import SOURCES, claims_page, errata_page, said
@@ -99,6 +101,8 @@ def decided_verdicts(scale: float) -> list[Comparison]:
     ):
         result = decide(replace(BASE, **changes))
         found.append(same((result.verdict, result.agrees), (verdict, verdict == "holds"), f"verdict {verdict}", scale))
+    after = contextvars.Context().run(lambda: [len(run(_bad, ending)) for ending in (False, True)] + [len(_bad())])
+    found.append(same(after, [2, 1, 2], "controls alone end at the first that fails", scale))
     found.append(
         same((BASE.corrected, WRONG.corrected, SLIP.corrected), (None, *["toy-thm1"] * 2), "corrections", scale)
     )
