@@ -239,6 +239,11 @@ def _answers(scale: float) -> list[Comparison]:
         other: Odd
         judged = "kept"
 
+    @dataclass
+    class Pair:
+        first: Odd
+        second: Odd
+
     found: list[Comparison] = []
     times, fails = checked(product), checked(failing)
     big, small = torch.tensor([2.0**100, 1.0]), torch.tensor([2.0**90, -3.0])
@@ -263,6 +268,9 @@ def _answers(scale: float) -> list[Comparison]:
         (1.5, True),
         (Judged(one, nan), True),
         (Judged(nan, one), False),
+        (Pair(one, "text"), True),
+        (Pair(nan, one), False),
+        (Pair(one, [1.5, nan]), False),
         ("text", True),
     ):
         module = nn.Linear(1, 1)
