@@ -223,6 +223,8 @@ def test_anything_unusual_goes_through_autograd(seeded: None) -> None:
     doubled.register_forward_hook(lambda module, given, found: 2 * found)
     for net in (
         nn.Sequential(first, shared, second, shared),  # ends in a ReLU
+        nn.Sequential(shared, first, shared, second),  # begins with one
+        nn.Sequential(first, shared, shared, second),
         nn.Sequential(first, second),
         nn.Sequential(first, nn.Tanh(), second),
         nn.Sequential(first, nn.ReLU(), nn.Flatten(), second),
@@ -880,6 +882,34 @@ def test_adapter_has_the_usual_calling_convention(seeded: None) -> None:
     assert first(pictures[:0], labels[:0]).shape == (0, 3, 2, 2)
     with pytest.raises(ValueError, match=r"images must lie in \[0, 1\]"):
         first(pictures * 255, labels)
+
+
+def test_adapters_climb_the_given_loss_and_draw_by_the_given_seed(seeded: None) -> None:
+    net = nn.Sequential(nn.Dropout(), nn.Linear(6, 4)).double().eval()
+    points = 0.3 + 0.4 * torch.rand(30, 6, dtype=torch.float64)
+    labels, weights = net(points).argmax(1), net[1].weight.detach()
+    scores = net(points).detach()
+    likeliest = scores.scatter(1, labels[:, None], -torch.inf).argmax(1)
+    net.train()
+    margin = Margin("greedy")
+    for loss, way in (
+        (None, scores.softmax(1) @ weights - weights[labels]),
+        (margin, weights[likeliest] - weights[labels]),
+    ):
+        unit = way / way.norm(dim=1, keepdim=True)
+        for attacker, move in (
+            (adapter.FGSM(net, 0.1, loss=loss), 0.1 * way.sign()),
+            (adapter.BIM(net, 0.1, 0.03, 1, loss=loss), 0.03 * way.sign()),
+            (adapter.PGD(net, 0.1, 0.04, 1, random_start=False, loss=loss), 0.04 * way.sign()),
+            (adapter.PGDL2(net, 0.3, 0.05, 1, False, loss=loss), 0.05 * unit),
+        ):
+            torch.testing.assert_close(attacker(points, labels), points + move)
+            assert not attacker.success(points, labels).any()
+            assert attacker.success(points, (labels + 1) % 4).all()
+    attacker, draws = adapter.PGD(net, 0.02, 1e-12, 1, seed=5), torch.Generator().manual_seed(5)
+    for _ in range(2):  # a call goes on where the last one ended
+        start = points + 0.02 * (2 * torch.rand(30, 6, generator=draws, dtype=torch.float64) - 1)
+        torch.testing.assert_close(attacker(points, labels), start)
 
 
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # torch's note on processors without bfloat16
