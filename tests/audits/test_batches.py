@@ -320,3 +320,34 @@ def test_batches_of_the_validation_data_weigh_as_many_labels_as_they_hold(size):
         wanted = nn.functional.cross_entropy(net.eval()(inputs).flatten(0, 1), labels.flatten())
     assert report.validation_loss == pytest.approx(float(wanted), rel=1e-12)
     assert report.clean_loss == pytest.approx(float(wanted), rel=1e-12)
+
+
+@pytest.mark.parametrize(("loss", "size"), [(None, 5), ("cross-entropy", 7), (nn.CrossEntropyLoss(), 5), (None, 40)])
+@pytest.mark.parametrize("backward", [True, False])
+def test_examples_without_a_label_count_nowhere(loss, size, backward):
+    """Neither in losses nor in accuracies; a whole batch may have none, the first or a later one."""
+    inputs = normal(40, 3, seed=1)
+    net = seeded(nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Dropout(0.3), nn.Linear(6, 3))).double().eval()
+    with torch.no_grad():
+        outputs = net(inputs)
+    labels = outputs.argmax(1)
+    labels[:12] = labels[20] = -100
+    labels[30] = (labels[30] + 1) % 3
+    wanted = float(nn.functional.cross_entropy(outputs, labels))
+    data = (inputs.flip(0), labels.flip(0)) if backward else (inputs, labels)
+    report = audit(net, data, loss, rates=(), draws=2, batch_size=size, validation=data)
+    assert [report.clean_loss, report.validation_loss] == pytest.approx([wanted] * 2, rel=1e-12)
+    assert report.examples == 40
+    assert report.accuracy == pytest.approx(26 / 27, rel=1e-12)
+    (site,) = report.sites
+    assert site.subnetworks.full == pytest.approx(26 / 27, rel=1e-12)
+    most = int(labels[labels >= 0].bincount().max())
+    assert site.subnetworks.chance == pytest.approx(most / 27, rel=1e-12)
+
+
+def test_smoothed_labels_of_positions_stay_smoothed_wherever_the_classes_are():
+    labels, logits = torch.arange(24).reshape(6, 4) % 5, normal(6, 4, 5, seed=2)
+    loss = nn.CrossEntropyLoss(label_smoothing=0.2)
+    wanted = loss(logits.movedim(-1, 1), labels)
+    for outputs in (logits, logits.movedim(-1, 1)):
+        close(mean_loss(fitted(as_loss(loss), outputs, labels), outputs, labels), wanted, 1e-12)

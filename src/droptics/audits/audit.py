@@ -18,7 +18,7 @@ from droptics.answers import checked
 from droptics.arguments import Count, DropRate, Positive, Probability, Seed
 from droptics.audits.asking import ask, called, uncompiled
 from droptics.audits.batches import Batch, batches, count_batches, output_of
-from droptics.audits.criteria import LossFunction, mean_loss, parts
+from droptics.audits.criteria import LossFunction, counted, mean_loss, parts
 from droptics.audits.discovery import AuditedSite, discover
 from droptics.audits.findings import LEVELS, Finding, remarks
 from droptics.audits.heads import Chain, Head, confirmed, find_chain, find_head, head_features
@@ -165,7 +165,7 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
             state.validation = Mean()
             for batch in (question.batch(module, given) for given in batches(validation, device, batch_size)):
                 sums, weights = parts(criterion, _clean(module, batch)[0], batch.targets)
-                state.validation.add([float(sums.sum() / weights.sum())], float(weights.sum()))
+                state.validation.add([float(sums.sum() / weights.sum().clamp_min(1))], float(weights.sum()))
     if distributed:
         sites, findings, state = _gathered(sites, findings, state)
     report = _report(module, sites, findings, state, plan)
@@ -221,7 +221,7 @@ def _looked_at(module: nn.Module, batch: Batch, plan: Plan, state: _State, seen:
     recording = Recording.towards(plan.laws) if state.tally.steady else None
     outputs, trace = seen.pop() if seen else _clean(module, batch, recording=recording)
     if state.head is not None:
-        state.head.add(head_features(trace), batch.targets)
+        state.head.add(*counted(head_features(trace), batch.targets))
     add_units(state.units, trace, plan.names)
     return outputs, recording
 

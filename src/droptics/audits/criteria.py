@@ -127,6 +127,13 @@ def _of_torch(loss: nn.Module) -> LossFunction:
     return loss
 
 
+def counted(values: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of values with their class labels, those alone whose label counts; all where targets are no class labels."""
+    if targets.is_floating_point() or targets.ndim != 1 or len(values) != len(targets):
+        return values, targets
+    return values[targets != IGNORED], targets[targets != IGNORED]
+
+
 def guess_loss(targets: Tensor) -> Loss:
     """Squared loss for floating-point targets, cross-entropy for class labels, of tokens or pixels too."""
     if targets.is_floating_point():
@@ -195,6 +202,8 @@ def _parts(loss: LossFunction, outputs: Tensor, targets: Tensor) -> tuple[Tensor
             targets = targets[:, None]
         if isinstance(loss, (Squared, MeanSquared)) and targets.shape != outputs.shape:
             raise ValueError(f"targets have shape {tuple(targets.shape)} but the outputs {tuple(outputs.shape)}")
+    elif isinstance(loss, CrossEntropy) and targets.ndim == 1 and bool((targets == IGNORED).any()):
+        loss = Labels()
     try:
         value = loss(outputs, targets)
     except TypeError as problem:

@@ -59,8 +59,8 @@ class Head:
             self.features.append(features[: self.most - kept].detach().clone())
             self.targets.append(targets[: self.most - kept].detach().clone())
         exact = features.detach().double()
-        share = len(exact) / (self.count + len(exact))
-        energies = exact.square().mean(0)
+        share = len(exact) / max(self.count + len(exact), 1)
+        energies = exact.square().sum(0) / max(len(exact), 1)
         self.energies = energies if self.energies is None else torch.lerp(self.energies, energies, share)
         self.count += len(exact)
         if targets.is_floating_point():

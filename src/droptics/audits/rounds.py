@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from droptics.audits.batches import Batch
 from droptics.audits.control import MOST_DRAWS, remainder, screen, share_out
-from droptics.audits.criteria import MeanSquared, parts
+from droptics.audits.criteria import MeanSquared, counted, parts
 from droptics.audits.discovery import AuditedSite
 from droptics.audits.measuring import PLAIN_DRAWS, Plan, accuracy, plain, sampled
 from droptics.audits.outcomes import MOST_OUTCOMES, alone, left_out, together, tree_cost
@@ -42,12 +42,17 @@ def measure(module: nn.Module, batch: Batch, clean_run: CleanRun, plan: Plan, ta
     del clean_run
     sums, weights = parts(plan.loss, outputs, batch.targets)
     weight = float(weights.sum())  # examples, or labels that count
+    tally.examples += batch.count
+    if weight == 0:
+        tally.spent += passes * batch.count
+        return
     clean = float(sums.sum()) / weight
     tally.clean.add([clean], weight)
-    tally.examples += batch.count
-    hits = accuracy(outputs, batch.targets)
+    rows, labels = counted(outputs, batch.targets)
+    hits = accuracy(rows, labels)
     if hits is not None:
-        tally.accuracy.add([hits], batch.count)
+        tally.accuracy.add([hits], len(labels))
+    del rows
     del outputs  # as large as a vocabulary may be
     if plan.sites or plan.rest or plan.total:
         runs = Runs(module, batch, plan.loss, plan.laws, plan.layers, plan.quiet)

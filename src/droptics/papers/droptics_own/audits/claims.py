@@ -75,8 +75,8 @@ CLAIMS: tuple[Claim, ...] = (
         "read-data",
         "Losses of data in every form, of tokens with shifted, smoothed and left-out labels too, are torch's own, also "
         "where a loss has one number for a batch, for every example or for every output, where batches of validation "
-        "data have unequal numbers of labels, and where large outputs in single precision are taken in parts. Losses "
-        "that modules return are known where they are torch's.",
+        "data have unequal numbers of labels, and where large outputs in single precision are taken in parts. Examples "
+        "labeled -100 count in no loss and no accuracy. Losses that modules return are known where they are torch's.",
         pair(data_checks.read_data),
         ("audits.audit",),
         ENUMERATED,

@@ -105,7 +105,48 @@ def read_data(scale: float) -> list[Comparison]:
     found.append(compare(told.accuracy or 0.0, "==", scale * right, "accuracy"))
     told = audit(margin, (data.inputs, signs), "logistic", rates=())
     found.append(compare(told.accuracy or 0.0, "==", scale * (score[:, 0].sign() == signs).double().mean(), "of signs"))
-    return found + _tokens(scale) + _large(scale) + _own_losses(scale)
+    return found + _tokens(scale) + _unlabelled(scale) + _smoothed(scale) + _large(scale) + _own_losses(scale)
+
+
+def _unlabelled(scale: float) -> list[Comparison]:
+    """Examples whose label is -100 count nowhere, in whichever batch they stand: losses, accuracies, sub-networks."""
+    found: list[Comparison] = []
+    module, inputs = stack((3, 4, 3), (0.3,), nn.Tanh).eval(), normal(7, 14, 3)
+    with torch.no_grad():
+        outputs = module(inputs)
+    labels = outputs.argmax(1)
+    labels[:4], labels[6], labels[8] = -100, (labels[6] + 1) % 3, -100  # one label is wrong, the first batch has none
+    kept = labels != -100
+    many, chances = every_mask(module, inputs[kept], {2: 0.3})
+    right = (outputs.argmax(1) == labels)[kept].double().mean()
+    most = labels[kept].bincount().max().double() / kept.sum()
+    wanted = functional.cross_entropy(outputs, labels)
+    whole = sum(chance * functional.cross_entropy(one, labels[kept]) for one, chance in zip(many, chances, strict=True))
+    for loss, back, size in ((None, False, 4), (nn.CrossEntropyLoss(), True, 9)):
+        data = (inputs.flip(0), labels.flip(0)) if back else (inputs, labels)
+        report = audit(module, data, loss, rates=(), batch_size=size, validation=data, draws=9, confidence=0.9999)
+        (site,), name = report.sites, f"{loss}, batches of {size}, the first {'last' if back else 'first'}"
+        assert site.subnetworks is not None
+        told = (report.clean_loss, report.validation_loss or 0.0)
+        found.append(compare(told, "==", [scale * wanted] * 2, f"loss of what has a label, {name}"))
+        accuracies = (report.accuracy or 0.0, site.subnetworks.full, site.subnetworks.chance)
+        found.append(compare(accuracies, "==", scale * tensor([right, right, most]), f"accuracies, {name}"))
+        found.append(compare(report.training_loss.lower, "<=", whole.detach(), f"under masks from below, {name}"))
+        found.append(compare(report.training_loss.upper, ">=", whole.detach(), f"under masks from above, {name}"))
+    return found
+
+
+def _smoothed(scale: float) -> list[Comparison]:
+    """Smoothed labels of positions, some of which do not count, with the classes in the second place or the last."""
+    found: list[Comparison] = []
+    labels, logits = torch.arange(24).reshape(6, 4) % 5, normal(9, 6, 4, 5)
+    labels[1, 2] = labels[4, 0] = -100
+    loss = nn.CrossEntropyLoss(label_smoothing=0.2)
+    wanted = loss(logits.movedim(-1, 1), labels)
+    for outputs in (logits, logits.movedim(-1, 1)):
+        told = criteria.mean_loss(criteria.fitted(criteria.as_loss(loss), outputs, labels), outputs, labels)
+        found.append(compare(told, "==", scale * wanted, f"smoothed labels, {tuple(outputs.shape)}"))
+    return found
 
 
 def _large(scale: float) -> list[Comparison]:
