@@ -80,9 +80,20 @@ def saddles(scale: float) -> list[Comparison]:
 
 
 def _escapes(scale: float) -> list[Comparison]:
-    """Escapes from zero and from the second singular direction alone, correlated inputs, against all masks."""
+    """Escapes from zero and from the second singular direction alone, correlated inputs, against all masks.
+
+    Of small targets, too, to which only small steps lead.
+    """
     found: list[Comparison] = []
-    drop, population = 0.3, moments(5, 2, 3)
+    drop, given = 0.3, moments(5, 2, 3)
+    for size in (1.0, 2.0**-10):
+        found += _ways_down(scale, drop, Moments(given.xx, size * given.yx, size**2 * given.yy))
+    return found
+
+
+def _ways_down(scale: float, drop: float, population: Moments) -> list[Comparison]:
+    """Both escapes for some second moments."""
+    found: list[Comparison] = []
     root = psd_root(population.xx)
     left, values, right = torch.linalg.svd(population.yx @ torch.linalg.inv(root), full_matrices=False)
     size = (values[1] / (1 + drop / (1 - drop))).sqrt()

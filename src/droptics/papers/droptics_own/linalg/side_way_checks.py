@@ -55,6 +55,7 @@ def _tall(scale: float) -> list[Comparison]:
         "nearly dependent in other units": near * tensor([1.0, 1e4, 1e-3, 1.0]),
         "a repeated one beside": torch.cat([near, base[:, 1:2]], 1),
         "a sum of two": torch.cat([base, base[:, :1] + base[:, 1:2]], 1),
+        "a sum in front": 0.875 * torch.cat([base[:, :1] + base[:, 1:2], base], 1),
         "nothing at all": torch.zeros(900, 2).double(),
     }
     for (name, inputs), weighted in itertools.product(cases.items(), (False, True)):

@@ -142,9 +142,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "side-optima",
-        "Optima of inputs without energy and of layers without masks, tied optima that are turned, bounds of tied and "
-        "of ReLU networks under laws of all layers, and reasons of certificates are by definition; bounds of moments "
-        "that are known roughly hold for all that they may stand for.",
+        "Optima of inputs without energy, of layers without masks, of entries that are read again and of noisy "
+        "measurements, tied optima that are turned, bounds of tied and of ReLU networks under laws of all layers, and "
+        "reasons of certificates are by definition; bounds of moments that are known roughly hold for all that they "
+        "may stand for.",
         pair(silent_input_checks.side_optima),
         ("optima.certify", "optima.optimal_factors", "optima.optimum"),
         "All ranks.",

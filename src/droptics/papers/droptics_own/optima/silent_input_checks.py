@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from droptics.data import Entries, Moments, Sample
+from droptics.data import Data, Entries, Measurements, Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli, Block, MaskLaw, Product, SlidingBlock
-from droptics.models import Autoencoder, Connections, DeepLinear, Model, ReLUNet, TwoLayerLinear
+from droptics.models import Autoencoder, Connections, DeepLinear, Factorization, Model, ReLUNet, TwoLayerLinear
 from droptics.optima import Certificate, Optimum, certify, optimal_factors, optimum
 from droptics.optima.allocations import best_allocation
 from droptics.optima.deep_linear import gain_ceiling
@@ -26,7 +26,7 @@ from droptics.spectra.coordinates import frame
 
 def side_optima(scale: float) -> list[Comparison]:
     """Optima and certificates off the usual path, beside all ranks, refits and words."""
-    return by_parts((_optima, _silent, _roughly), scale)
+    return by_parts((_optima, _silent, _read_entries, _roughly), scale)
 
 
 def _optima(scale: float) -> list[Comparison]:
@@ -197,6 +197,31 @@ def _silent(scale: float) -> list[Comparison]:
     p, q = (torch.bincount(part).double() / len(pairs) for part in (rows, columns))
     wanted = torch.linalg.svdvals(p.sqrt()[:, None] * (U @ V.mT) * q.sqrt())[:2]
     found.append(compare(frame(cells).spectrum(U, V)[:2], "==", scale * wanted, "white coordinates of entries"))
+    return found
+
+
+def _read_entries(scale: float) -> list[Comparison]:
+    """Factorizations of entries that are read more than once, and of noisy measurements of any size: all ranks."""
+    found: list[Comparison] = []
+    pairs = [(i, j) for i in range(3) for j in range(4) for _ in range((1 + (i == 1)) * (1 + 2 * (j == 2)))]
+    rows, columns = torch.tensor(pairs).T
+    readings = normal(1, len(pairs))
+    measures = 1.3 * 24**0.5 * torch.linalg.qr(normal(2, 24, 12)).Q.reshape(24, 3, 4)
+    data: tuple[Data, ...] = (Entries(rows, columns, readings, (3, 4)), Measurements(measures, normal(3, 24)))
+    at = torch.zeros(len(pairs), 3, 4).double().index_put_((torch.arange(len(pairs)), rows, columns), tensor(1.0))
+    p, q = (torch.bincount(part).double() / len(pairs) for part in (rows, columns))
+    sizes = (torch.outer(p, q).sqrt(), torch.full((3, 4), 1.3, dtype=torch.float64))
+    for one, design, values, size in zip(data, (at, measures), (readings, normal(3, 24)), sizes, strict=True):
+        best, name = optimum(Factorization, one, Bernoulli(0.3, 2)), type(one).__name__
+        fitted = torch.linalg.lstsq(design.flatten(1), values[:, None]).solution.reshape(3, 4)
+        rest = (values - (design * fitted).sum((1, 2))).square().mean()
+        least = rest + _least(torch.linalg.svdvals(size * fitted), 0.3 / 0.7, 2)[1]
+        found.append(compare([best.objective, best.bound], "==", scale * least, f"least of all ranks, {name}"))
+        found.append(compare(best.scale, "==", scale * values.square().mean(), f"energy, {name}"))
+        U, V = best.model.tensors
+        units = torch.einsum("nij,ik,jk->nk", design, U, V)
+        own = (values - units.sum(1)).square().mean() + 0.3 / 0.7 * units.square().mean(0).sum()
+        found.append(compare(own, "==", scale * best.objective, f"criterion of its factors, {name}"))
     return found
 
 

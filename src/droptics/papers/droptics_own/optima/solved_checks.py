@@ -101,18 +101,37 @@ def solved_in_full(scale: float) -> list[Comparison]:
     twice = optimum(LastLayer, Sample(repeated, targets), law)
     plain = _fit(inputs, targets, torch.full((9,), 1 / 9, dtype=torch.float64), Bernoulli(0.0, 4), True)[2]
     found.append(compare(twice.objective, "==", scale * plain, "features that repeat, vanish or do not vary"))
+    steady = inputs * tensor([1.0, 1e-5, 1.0, 1e-2]) + tensor([0.0, 3.0, 0.0, -2.0])
+    for name in ("rates", "blocks"):
+        told = optimum(LastLayer, Sample(steady, targets, weights), laws[name])
+        least = _fit(steady, targets, weights, laws[name], True)[2]
+        found.append(compare(told.objective, "==", scale * least, f"features that hardly vary, {name}"))
+    free = optimum(LastLayer, Sample(steady, targets, weights), Bernoulli(0.0, 4))
+    least = _fit(steady, targets, weights, Bernoulli(0.0, 4), True)[2]
+    found.append(compare(free.objective, "==", scale * least, "features that hardly vary, never dropped", 1e-7))
     single = Sample(inputs.float(), targets.float(), weights.float())
     rough = optimum(LastLayer, single, laws["rates"])
     shares = weights.float().double() / weights.float().double().sum()
     exact = _fit(inputs.float().double(), targets.float().double(), shares, laws["rates"], True)[2]
     # float32 rounds shares that sum to one
     found.append(compare(rough.objective, "==", scale * exact, "single precision", precision=1e-6))
-    start = normal(5, 3, 4)
-    search = variable_projection(Sample(inputs, targets, weights), Bernoulli(0.3, 3), start, iterations=4)
-    begun = _fit(torch.relu(inputs @ start.mT), targets, weights, Bernoulli(0.3, 3), False)[2]
+    search = _searched(scale, Sample(inputs, targets, weights))
+    return [*found, *search, *_left_out(scale), *_shares(scale), *_connections(scale)]
+
+
+def _searched(scale: float, data: Sample) -> list[Comparison]:
+    """Where searches for hidden weights begin: where they are told, or at normal numbers of variance 2 / inputs."""
+    found: list[Comparison] = []
+    start, law = normal(5, 3, 4), Bernoulli(0.3, 3)
+    search = variable_projection(data, law, start, iterations=4)
+    begun = _fit(torch.relu(data.inputs @ start.mT), data.targets, data.shares, law, False)[2]
     found.append(compare(search.history[0][1], "==", scale * begun, "where a search begins"))
     found.append(compare(search.objective, "<=", begun / scale, "and goes down"))
-    return [*found, *_left_out(scale), *_shares(scale), *_connections(scale)]
+    drawn = torch.randn(3, 4, generator=torch.Generator().manual_seed(7), dtype=torch.float64) * (2 / 4) ** 0.5
+    ends = [variable_projection(data, law, given, iterations=2, seed=7).model for given in (drawn, None)]
+    told = ends[1].weights[0]
+    found.append(compare(told, "==", scale * ends[0].weights[0], "where it ends from a drawn start"))
+    return found
 
 
 def _capacity(targets: Tensor, shares: Tensor, strength: float, width: int) -> float:
