@@ -11,14 +11,14 @@ from torch import Tensor
 
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
-from droptics.losses import CrossEntropy
+from droptics.losses import CrossEntropy, Logistic
 from droptics.masks import Bernoulli
 from droptics.models import LastLayer
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, tensor, uniform
-from droptics.penalties import Certified, certified, penalty
+from droptics.penalties import Certified, ClosedForm, certified, entropy, penalty
 from droptics.penalties.certified import (
     CHERNOFF,
     Bounds,
@@ -40,7 +40,7 @@ EPS = 2.0**-52
 
 def certified_in_full(scale: float) -> list[Comparison]:
     """Moments, ranks, outcomes that are written out, margins, who is looked at again, and which ends are kept."""
-    parts = _moments, _ranks, _written_out, _by_margins, _again, _kept, _stated
+    parts = _moments, _ranks, _written_out, _by_margins, _again, _kept, _stated, _exact
     return by_parts(parts, scale)
 
 
@@ -265,4 +265,28 @@ def _stated(scale: float) -> list[Comparison]:
         found.append(same(told.method, method, f"words, {condition}", scale))
         found.append(same(asked.call_args.args[2], condition, f"units written out, {condition}", scale))
         found.append(compare(asked.call_args.args[3], "==", scale * weights, "weights of examples"))
+    return found
+
+
+def _exact(scale: float) -> list[Comparison]:
+    """Of one margin the estimate is the mean of integrals, with the mean of their errors and what sums are rounded."""
+    found: list[Comparison] = []
+    weights, values, errors = uniform(2, 6), 1 + uniform(4, 6), 1e-15 * uniform(5, 6)
+    classes = LastLayer.of(linear_head(3, 5, 2)), torch.arange(6) % 2, CrossEntropy()
+    margins = LastLayer.of(linear_head(3, 5, 1)), tensor([1.0, -1, -1, 1, 1, -1]), Logistic()
+    for model, targets, loss in (classes, margins):
+        data = Sample(normal(1, 6, 5), targets, weights)
+        for method in (ClosedForm(), Certified()):
+            with mock.patch.object(entropy, "logistic_penalties", return_value=(values, errors)) as asked:
+                told = penalty(model, data, Bernoulli(0.4, 5), method, loss)
+            mean, off = ((weights * part).sum() / weights.sum() for part in (values, errors))
+            steps = (8 + 2 * math.sqrt(6)) * EPS + EPS
+            found.append(compare(told, "==", scale * mean, f"mean of integrals, {loss}"))
+            found.append(compare(told.error, "==", scale * (off + steps * mean), f"its error, {loss}", 1e-9, 1e-300))
+            nodes = asked.call_args.args[2]
+            found.append(same(told.method, f"exact by Fourier, {nodes} nodes", f"words, {loss}: {told.method}", scale))
+            head = torch.cat([part.detach() for part in model.head.parameters()][:1])
+            rows = (head[:1] - head[1:]) if len(head) > 1 else head
+            shown = asked.call_args.args[0].part(0, 6)[1]
+            found.append(compare(shown[:, 0], "==", scale * rows * data.inputs, f"moves of the margin, {loss}"))
     return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
+import math
+from collections.abc import Sequence
 from unittest import mock
 
 import torch
@@ -14,17 +15,19 @@ from droptics.losses import CrossEntropy, Logistic, Loss, Squared
 from droptics.masks import Bernoulli, Product, SlidingBlock, correlations
 from droptics.models import Connections, DeepLinear, Factorization, LastLayer, Model, ReLUNet, TwoLayerLinear
 from droptics.papers.droptics_own.instruments import by_parts
+from droptics.papers.droptics_own.penalties.interval_checks import EPS, absolute, rms
 from droptics.papers.droptics_own.penalties.sum_checks import of_all_masks
 from droptics.papers.instances import coin_masks, moments, normal, simplex, tensor, uniform
 from droptics.penalties import ClosedForm, SecondOrder, criterion, penalty
 from droptics.penalties.relu import moments as moment_sums
+from droptics.penalties.rounding import roundings
 
 UNITS, BLOCK, RATE = 300, 3, 0.3
 
 
 def many_units(scale: float) -> list[Comparison]:
     """Hundreds of units that are correlated with near ones, and units that come in several numbers of copies."""
-    return by_parts((_linear, _curved, _layered, _copied), scale)
+    return by_parts((_linear, _curved, _layered, _copied, _told), scale)
 
 
 def _near() -> Tensor:
@@ -118,43 +121,74 @@ def _layered(scale: float) -> list[Comparison]:
     return [*found, compare(told, "==", scale * total, "hundreds of units, rectified")]
 
 
+def _copies(seed: int, groups: Sequence[Sequence[int]], silent: bool) -> tuple[list[Tensor], Product]:
+    """Weights, biases and two inputs whose entries agree where their groups do, and a rate for every group.
+
+    With `silent` ones the first group of every layer reaches nothing.
+    """
+    sizes = [max(group) + 1 for group in groups]
+    weights, biases, rates = [], [], []
+    for k, (size, group) in enumerate(zip(sizes, groups, strict=True)):
+        rows = groups[k + 1] if k + 1 < len(groups) else [0, 1, 2]
+        weight = normal(seed + k, max(rows) + 1, size)
+        weight[:, 0] *= not silent
+        weights.append(weight[rows][:, group])
+        biases.append((1 + 0.5 * normal(seed + 20 + k, max(rows) + 1))[rows])
+        rates.append(Bernoulli((0.1 + 0.7 * uniform(seed + 40 + k, size))[group], len(group)))
+    return [*weights, *biases, normal(seed + 30, 2, sizes[0])[:, groups[0]]], Product(rates)
+
+
 def _copied(scale: float) -> list[Comparison]:
     """Criteria and slopes where inputs and units come in copies: outcomes visited, sorted, in a tree, in parts."""
     found: list[Comparison] = []
-    cases = (
-        ("inputs", ([0, 0, 0, 1, 1, 2, 3], [0, 1, 2]), ClosedForm()),
-        ("units", ([0, 0, 1], [0, 0, 0, 1, 1, 2, 3], [0, 1]), ClosedForm()),
-        ("in parts", ([0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4], [0]), ClosedForm(memory=1 << 12)),
-    )
-    for (name, groups, method), (route, bits, tree) in itertools.product(
-        cases, (("visited", 16.0, 1 << 13), ("tree", -1.0, 1 << 13), ("sorted", -1.0, 0))
+    layers = [0, 0, 1], [0, 0, 0, 1, 1, 2, 3], [0, 1]
+    routes = ("visited", 16.0, 1 << 13), ("tree", -1.0, 1 << 13), ("sorted", -1.0, 0)
+    for name, groups, room, silent, loss in (
+        ("inputs", ([0, 0, 0, 1, 1, 2, 3], [0, 1, 2]), 1 << 30, False, Squared()),
+        ("units", layers, 1 << 30, False, Squared()),
+        ("in parts", ([0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4], [0]), 1 << 12, False, Squared()),
+        ("silent units", layers, 1 << 30, True, Squared()),
+        ("silent units, classes", layers, 1 << 30, True, CrossEntropy()),
     ):
-        sizes = [max(group) + 1 for group in groups]
-        into = [
-            normal(k, after, before)[:, group]
-            for k, (before, after, group) in enumerate(zip(sizes, [*sizes[1:], 2], groups, strict=True))
-        ]
-        weights = [weight[group] for weight, group in zip(into, groups[1:], strict=False)] + into[-1:]
-        biases = [
-            0.5 * normal(20 + k, size)[group] for k, (size, group) in enumerate(zip(sizes[1:], groups[1:], strict=True))
-        ]
-        free = [
-            part.clone().requires_grad_()
-            for part in (*weights, *biases, normal(30, 2), normal(31, 2, sizes[0])[:, groups[0]])
-        ]
+        parts, law = _copies(1, groups, silent)
+        free = [part.requires_grad_() for part in parts]
         model = ReLUNet(free[: len(groups)], free[len(groups) : -1])
-        data = Sample(free[-1], normal(32, 2, 2), simplex(33, 2))
-        law = Product(
-            [
-                Bernoulli((0.1 + 0.7 * uniform(40 + k, size))[group], len(group))
-                for k, (size, group) in enumerate(zip(sizes, groups, strict=True))
-            ]
-        )
-        with mock.patch.multiple(moment_sums, DIRECT_BITS=bits, _TREE=tree):
-            told = criterion(model, data, law, method).value
-            mine = torch.autograd.grad(told, free)
-        truth = of_all_masks(model, data, law.laws, Squared())
-        found.append(compare(told.detach(), "==", scale * truth.detach(), f"copies of {name}, {route}"))
-        for place, (one, other) in enumerate(zip(mine, torch.autograd.grad(truth, free), strict=True)):
-            found.append(compare(one, "==", scale * other, f"slope {place}, copies of {name}, {route}"))
+        targets = normal(32, 2, 3) if isinstance(loss, Squared) else torch.tensor([2, 0])
+        data = Sample(free[-1], targets, simplex(33, 2))
+        truth = of_all_masks(model, data, law.laws, loss)
+        slopes = torch.autograd.grad(truth, free)
+        for route, bits, tree in routes[: 3 if isinstance(loss, Squared) else 1]:
+            with mock.patch.multiple(moment_sums, DIRECT_BITS=bits, _TREE=tree):
+                told = criterion(model, data, law, ClosedForm(memory=room), loss).value
+                mine = torch.autograd.grad(told, free)
+            found.append(compare(told.detach(), "==", scale * truth.detach(), f"copies of {name}, {route}"))
+            for place, (one, other) in enumerate(zip(mine, slopes, strict=True)):
+                found.append(compare(one, "==", scale * other, f"slope {place}, copies of {name}, {route}"))
+    return found
+
+
+def _told(scale: float) -> list[Comparison]:
+    """How far rounding may have moved sums over outcomes: by their number, of copies and of absolute weights."""
+    found: list[Comparison] = []
+    groups = [0, 1, 2], [0, 0, 1], [0, 1]
+    *parts, X = _copies(1, groups, False)[0]
+    law = _copies(1, groups, False)[1]
+    model = ReLUNet(parts[:3], parts[3:])
+    typical = torch.cat([part.relative_variance for part in law.laws])
+    # inputs and the first layer, where two units are copies, and under other losses the second layer
+    coins, shapes = (8.0, 6.0, 4.0), 4.0 * (2 + 3 + 2 + 2 + 3 + 2)
+    for loss, targets in ((Squared(), normal(32, 2, 3)), (CrossEntropy(), torch.tensor([2, 0]))):
+        data, squared = Sample(X, targets, simplex(33, 2)), isinstance(loss, Squared)
+        *early, last = coins[: 2 if squared else 3]
+        steps = 16 + math.prod(early) + 4 * last**0.5 + shapes
+        sizes = rms(X, data)[None]
+        plain, grown = absolute(model, sizes, None)[0], absolute(model, sizes, (1 + typical).sqrt())[0]
+        label = rms(targets, data) if squared else torch.zeros(3).double()
+        added = (grown * (grown + 4 * label)).sum() if squared else 2 * (1 + grown.norm())
+        whole = (plain + label).square().sum() if squared else 2 * (1 + plain.norm())
+        excess, risky = penalty(model, data, law, loss=loss), criterion(model, data, law, loss=loss)
+        wanted = steps * EPS * added + EPS * excess.value.abs()
+        found.append(compare(excess.error, "==", scale * wanted, f"rounding of what masks add, {loss}", 1e-9, 1e-300))
+        wanted = steps * (EPS * added + roundings(model, data) * EPS / 2 * whole) + EPS * risky.value.abs()
+        found.append(compare(risky.error, "==", scale * wanted, f"rounding of a criterion, {loss}", 1e-9, 1e-300))
     return found

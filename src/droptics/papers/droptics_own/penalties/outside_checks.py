@@ -343,4 +343,7 @@ def _cancelling(scale: float) -> list[Comparison]:
         least = (10 / 7 * 1.5 - 1) * map_.square().sum()
         found.append(compare(induced(model, known, law), "==", scale * least, f"least penalty, {left}"))
         found.append(compare(envelope(model, known, law), "==", scale * least, f"its envelope, {left}"))
+        even = equalize(model, known, law)
+        found.append(compare(even.matrix(), "==", scale * model.matrix(), f"equalized, {left}", 1e-7))
+        found.append(compare(penalty(even, known, law), "==", scale * least, f"attained, {left}", 1e-7))
     return found
