@@ -11,7 +11,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from droptics.attacks import Bim, Decay, Fgsm, Pgd, Threat, WeakAttackWarning, attack
+from droptics.attacks import (
+    Apgd,
+    Bim,
+    CrossEntropy,
+    Decay,
+    Dlr,
+    Fab,
+    Fgsm,
+    Margin,
+    Pgd,
+    Reflected,
+    Square,
+    Threat,
+    WeakAttackWarning,
+    attack,
+)
 from droptics.attacks.chain import Chain
 from droptics.attacks.gradients import PlainMlp, differentiable
 from droptics.attacks.methods import step_sizes
@@ -32,7 +47,20 @@ def steps(scale: float) -> list[Comparison]:
 
 
 def _sizes(scale: float) -> list[Comparison]:
+    """Sizes of steps; what methods take unless they are told."""
+    pgd, apgd, fab, square = Pgd(), Apgd(), Fab(), Square()
+    ways = type(pgd.loss), pgd.step, pgd.start, pgd.gradient, pgd.projection, pgd.stop, pgd.precision
+    aims = [(loss.target, loss.candidates) for loss in (Margin(), Reflected(CrossEntropy()), Dlr())]
+    kinds = (apgd.start, square.patience, aims, type(apgd.loss), type(square.loss), type(Fgsm().loss), type(Bim().loss))
+    wanted = ("input", None, [("nearest", 9)] * 2 + [("greedy", 9)], CrossEntropy, Margin, CrossEntropy, CrossEntropy)
+    numbers = (pgd.steps, pgd.restarts, apgd.steps, apgd.restarts, fab.steps, fab.restarts, fab.candidates)
     return [
+        compare(numbers, "==", scale * tensor([40.0, 1, 100, 1, 100, 1, 9]), "steps, restarts and candidates"),
+        compare((square.queries, square.first, square.restarts), "==", scale * tensor([5000, 0.8, 1]), "squares"),
+        same(ways, (CrossEntropy, None, "input", "steepest", "clip", "fooled", "own"), "ways of fixed steps", scale),
+        same(kinds, wanted, "starts, patience, aims and losses", scale),
+        compare(step_sizes(Bim().step, Bim().steps, 0.5, "fixed"), "==", scale * tensor([0.1] * 10), "ten fifths"),
+        compare([Decay(2.0)(step) for step in (0, 9, 10, 25)], "==", scale * tensor([2, 2, 0.4, 0.08]), "fading"),
         compare(step_sizes(None, 3, 0.5, "fixed"), "==", scale * 0.1, "fixed"),
         compare(step_sizes(None, 3, 0.5, "decaying"), "==", tensor([0.5, 0.05, 0.005]) * scale, "decaying"),
         compare(step_sizes(None, 1, 0.5, "decaying"), "==", [0.5 * scale], "one step"),

@@ -131,8 +131,9 @@ def _edges(inputs: Tensor, scale: float) -> list[Comparison]:
         tensor([[3.0, -2.0, 1.0], [3.0, -2.0, 0.0]]), tensor([[1.0, 0.0, 0.5], [1.0, 0.3, 0.0]])
     )
     found.append(compare(blocked, "==", scale * tensor([[0.0, 0.0, 1.0], [0.0, -1.0, 0.0]]), "faces that block"))
-    tiny = Threat("l2", 1.0).steepest(tensor([[3e-200, 4e-200], [0.0, 0.0]]))
-    found.append(compare(tiny, "==", scale * tensor([[0.6, 0.8], [0.0, 0.0]]), "gradients that underflow"))
+    tiny = Threat("l2", 1.0).steepest(tensor([[3e-200, 4e-200], [0.0, 0.0], [5.0, -12.0]]))
+    wanted = scale * tensor([[0.6, 0.8], [0.0, 0.0], [5 / 13, -12 / 13]])
+    found.append(compare(tiny, "==", wanted, "gradients that underflow"))
     return found
 
 
