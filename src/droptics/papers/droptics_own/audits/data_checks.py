@@ -52,11 +52,16 @@ def read_data(scale: float) -> list[Comparison]:
             assert given is not None
             return self.body(given)
 
+    passed: list[int] = []
+    hook = module.register_forward_pre_hook(lambda _, given: passed.append(len(given[0])))
     for name, form in forms.items():
+        passed.clear()
         report = audit(Named() if name == "dictionaries" else module, form, rates=(), batch_size=4)
+        found.append(compare(report.passes, "==", scale * sum(passed) / 10, f"passes over a {name}"))
         found.append(compare(report.clean_loss, "==", scale * clean, f"loss of a {name}"))
         found.append(compare(report.training_loss.value, "==", scale * whole, f"training loss of a {name}"))
         found.append(compare(report.examples, "==", 10, f"examples of a {name}"))
+    hook.remove()
     labels = torch.arange(10) % 2
     singles = [(row, int(label)) for row, label in zip(data.inputs, labels, strict=True)]
     logits = module(data.inputs).detach()

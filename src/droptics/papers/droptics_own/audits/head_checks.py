@@ -147,29 +147,37 @@ def left_out(scale: float) -> list[Comparison]:
     return found
 
 
+class _Off(nn.Module):
+    """A mask of one's own that leaves nothing in training mode."""
+
+    def forward(self, value: Tensor) -> Tensor:
+        return 0 * value if self.training else value
+
+
 def _plain_draws(scale: float, x: Tensor, goal: Tensor) -> list[Comparison]:
     """Sites as they draw for themselves, where all units fall or none: each alone, all, none, and other rates."""
     found: list[Comparison] = []
     never, always = 1e-12, 1 - 1e-12
     module = nn.Sequential(linear_head(1, 3, 3), nn.Dropout(always), linear_head(3, 3, 3), nn.Dropout(never))
-    module.append(linear_head(5, 3, 2)).train()
+    module.append(_Off()).append(linear_head(5, 3, 2)).train()
     few = SimpleNamespace(module=module, batch=Batch((x,), {}, goal, 5), skips={}, spent=0.0)
 
     def added(first: float, second: float) -> float:
         hidden = second * module[2](first * module[0](x))
-        return float((module[4](hidden) - goal).square().sum(1).mean().detach()) - 1.0
+        return float((module[5](hidden) - goal).square().sum(1).mean().detach()) - 1.0
 
-    wanted = {"all": (0, 1), "none": (1, 1), "1": (0, 1), "3": (1, 1)}
+    wanted = {"all": (0, 0), "none": (1, 1), "1": (0, 1), "3": (1, 1), "4": (1, 0)}
     wanted |= {"1 at 0": (1, 1), "1 at 1": (0, 1), "3 at 0": (1, 1), "3 at 1": (1, 0)}
     for asked, draws in ((None, 4), (2, 2)):
         tally, few.spent = Tally(), 0.0
-        plan = asked_for(sites=["1", "3"], curve=["1", "3"], rates=(never, always), rest=True, draws=asked)
+        more: dict[str, Any] = {"rates": (never, always), "rest": True, "layers": {"4": always}, "draws": asked}
+        plan = asked_for(sites=["1", "3", "4"], curve=["1", "3"], **more)
         plain(few, plan, tally, 1.0, 5.0)  # type: ignore[arg-type]
-        told = [tally.total, tally.rest, tally.sites["1"], tally.sites["3"]]
+        told = [tally.total, tally.rest, *(tally.sites[site] for site in plan.sites)]
         told += [tally.curves[site, rate] for site in ("1", "3") for rate in plan.rates]
         for (name, factors), one in zip(wanted.items(), told, strict=True):
             found.append(compare(one.value, "==", scale * added(*factors), f"plain draws, {name}, {asked}"))
-        found.append(same(([one.draws for one in told], few.spent), ([draws] * 8, 8.0 * draws), "how many", scale))
+        found.append(same(([one.draws for one in told], few.spent), ([draws] * 9, 9.0 * draws), "how many", scale))
     tally = Tally()
     plain(few, asked_for(curve=[*"abcde"], total=False), tally, 1.0, 5.0)  # type: ignore[arg-type]
     found.append(same((tally.curves, tally.total.draws, tally.rest.draws), ({}, 0, 0), "not asked for", scale))
