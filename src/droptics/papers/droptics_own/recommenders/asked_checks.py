@@ -168,6 +168,23 @@ def _evaluated(scale: float) -> list[Comparison]:
     popularity = (parts.train.items[:, None] == ids).sum(0)
     told = model.evaluate_popularity(known, hidden, at=LENGTHS, unknown="ignore")
     found += _judged(told, known, hidden, ids, lambda row: popularity, scale)
+    # of the users of whom something is known, the first has nothing hidden; what others have hidden is left out
+    less = [parts.hidden.users != np.unique(parts.known.users)[0], parts.known.users != np.unique(parts.known.users)[1]]
+    hidden, known = parts.hidden.take(np.flatnonzero(less[0])), parts.known.take(np.flatnonzero(less[1]))
+    asked = np.unique(known.users)
+    for name, judged, score in (
+        ("scores", model.evaluate, lambda row: row @ weights),
+        ("popularity", model.evaluate_popularity, lambda row: popularity),
+    ):
+        apart = judged(known, hidden, at=(3,), unknown="ignore")
+        ranks = []
+        for user in asked[1:]:
+            row = np.isin(ids, known.items[known.users == user]).astype(float)
+            wished = set(hidden.items[hidden.users == user].tolist())
+            order = [int(ids[i]) in wished for i in _top(score(row), np.flatnonzero(row == 0), len(ids))]
+            ranks.append(1 / (1 + order.index(True)))
+        found.append(compare(apart.users["mrr"], "==", scale * np.array(ranks), f"of other users, {name}"))
+        found.append(compare(apart.skipped, "==", scale, f"nothing hidden, {name}"))
     narrow = [float(np.mean(told.users[f"{name}@5"])) for name in ("recall", "hit", "ndcg")]
     found.append(compare(narrow, "<", 0.95, "lists miss something"))
     return found

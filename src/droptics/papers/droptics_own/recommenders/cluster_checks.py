@@ -92,9 +92,10 @@ def _completions(scale: float, folder: Path) -> list[Comparison]:
         RidgeCompletion(2, 0.7, **strong),
         DropoutCompletion(3, 0.4, cg_steps=None, **strong),
         DropoutCompletion(2, 0.3, 0.4, center=False, biases=False, **strong),
+        DropoutCompletion(3, 0.3, cg_steps=1, **strong),  # few steps, from where the last sweep ended
     )
     # ratings of many thousands are fitted in another unit
-    for number, (model, values) in enumerate(zip(models, (4096 * plain, plain, plain), strict=True)):
+    for number, (model, values) in enumerate(zip(models, (4096 * plain, plain, plain, plain), strict=True)):
         repeated = np.append(rows, rows[:2]), np.append(columns, columns[:2]), np.append(values, values[:2] + 1)
         path = _written(folder / "ratings.csv", *repeated)
         here = type(model)(**model.get_params()).fit(repeated)
