@@ -101,6 +101,19 @@ def test_blocks():
     assert float(envelope(wide, data, unequal)) <= float(penalty(wide, data, unequal))
 
 
+def test_a_batch_under_blocks_needs_what_its_most_demanding_member_does():
+    thin, even = (normal(3, 2) @ normal(2, 4, seed=1), normal(5, 4, seed=2)), (torch.eye(3, 4), torch.eye(5, 4))
+    law, data = Block(0.3, 4, 2), Moments.of_map(normal(3, 5))
+    energy = (thin[0] @ thin[1].mT).square().sum()
+    for pairs, known in ((thin, thin), True), ((thin, even), False), ((even, thin), False):
+        model = TwoLayerLinear(*(torch.stack(parts).double() for parts in zip(*pairs, strict=True)))
+        if known:
+            close(induced(model, data, law).value, 0.3 / 0.7 / 2 * energy.repeat(2), relative=1e-10)
+        else:
+            with pytest.raises(NoClosedForm, match="at least 3"):
+                induced(model, data, law)
+
+
 def test_tied():
     isotropic = Moments.of_map(torch.zeros(4, 4).double())
     model = Autoencoder(normal(4, 3))

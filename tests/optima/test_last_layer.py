@@ -65,6 +65,15 @@ def test_dead_and_repeated_features_get_the_weights_of_least_norm(bias):
     close(weight[:, 2], weight[:, 3], relative=1e-10)
 
 
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_features_that_hardly_vary_count_for_what_they_do(law):
+    features = FEATURES * torch.tensor([1.0, 1e-5, 1.0, 1e-2]).double() + torch.tensor([0.0, 3.0, 0.0, -2.0]).double()
+    sample = Sample(features, TARGETS, WEIGHTS)
+    problem = HeadProblem.of(features, sample, law, True)
+    weight, offset, _ = problem.solve()
+    close(problem.value(weight, offset), listed(features, sample, law, True)[2], relative=1e-9)
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_module_gets_the_best_head_and_keeps_its_body(bias):
     body, head = nn.Linear(3, 4).double(), nn.Linear(4, 2, bias=bias).double()

@@ -98,6 +98,19 @@ def test_a_criterion_is_measured_on_the_examples_where_the_rows_do_not_tell(
     assert whiten(data).safe == safe  # where few rows tell, nothing is asked of many
 
 
+@pytest.mark.parametrize("weights", [None, torch.linspace(0.1, 2, 60).double()])
+def test_a_column_that_depends_on_later_ones_plays_no_part(weights):
+    """The pivots are those of the later columns, whose energies in units of their own are larger."""
+    later = (2.0**20 * TALL.inputs).round() / 2.0**20
+    later = 0.875 * later / 2 ** (later.square().mean(0).sqrt().log2().floor() + 1)
+    inputs = torch.cat([later[:, :1] + later[:, 1:2], later], 1)
+    law = Bernoulli(0.3, 4)
+    both = [optimum(TwoLayerLinear, Sample(part, TALL.targets, weights), law) for part in (inputs, later)]
+    close(both[0].objective, both[1].objective, 1e-12)
+    close(both[0].bound, both[1].objective, 1e-12)
+    close(inputs @ both[0].model.matrix().mT, later @ both[1].model.matrix().mT, 1e-9)
+
+
 def test_four_times_as_many_rows_are_one_factorization_more():
     """Without anything beyond the inputs, rounding is a level times the energy; the level counts factorizations."""
     target, roots = normal(2, 5), torch.ones(5, dtype=torch.float64)
