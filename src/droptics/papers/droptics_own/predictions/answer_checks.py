@@ -121,6 +121,17 @@ def _tails(scale: float) -> list[Comparison]:
         exact = chances.log()[:, None, None] - ((mixed - centers) / NOISE).square() / 2
         wanted = torch.logsumexp(exact, 0) - math.log(NOISE * math.sqrt(2 * math.pi))
         found.append(compare(told.log_likelihood(mixed, NOISE), "==", scale * wanted, f"{far} off, one of two", 1e-7))
+    flat, rows = TwoLayerLinear(normal(1, 2, 5), normal(2, 3, 5)), inputs[:4]
+    pair = Product([Bernoulli(tensor([0.2, 0.6]), 2), SlidingBlock(0.3, 3, 2)])
+    for name, joint in (("products", pair), ("blocks that slide", SlidingBlock(0.2, 5, 3))):
+        every, odds = _every(flat, rows, joint)
+        ends = every.mean(0) + tensor([30.0, -30.0, 1.0, 12.0])[:, None] * NOISE
+        exact = odds.log()[:, None, None] - ((ends - every) / NOISE).square() / 2
+        wanted = exact.logsumexp(0) - math.log(NOISE * math.sqrt(2 * math.pi))
+        told = predictive(flat, rows, joint)
+        found.append(compare(told.log_likelihood(ends, NOISE), "==", scale * wanted, f"far out under {name}", 1e-7))
+        reach = scale * (every.amax(0) - every.amin(0) + 18 * NOISE)
+        found.append(compare(told.density(NOISE).width, "==", reach, f"a period under {name}"))
     # two early masks, and heads of their own for five examples, two of which lie far out
     coins, odds = Bernoulli(tensor([0.3, 0.1, 0.0, 0.6]), 4), tensor([0.3, 0.7])
     parts = UnitOutputs(normal(1, 2, 5, 4), normal(2, 5, 2, 4))
@@ -141,8 +152,8 @@ def _tails(scale: float) -> list[Comparison]:
         wanted = -0.5 * far**2 - 0.5 * (2 * math.pi * spread).log()
         found.append(compare(answer.log_likelihood(targets, NOISE), "==", scale * wanted, f"normal, {far}", 1e-7))
     words = "targets have shape (3, 2) but the outputs (5, 2)"
-    found.append(refuses(lambda: log_density(told.mixture(), torch.zeros(3, 2), NOISE), words, "shapes"))
-    one = Density.of(told.mixture(), NOISE)
+    found.append(refuses(lambda: log_density(listed.mixture(), torch.zeros(3, 2), NOISE), words, "shapes"))
+    one = Density.of(listed.mixture(), NOISE)
     found.append(compare(one.coefficients[..., 0].real, "==", scale, "all the mass"))
     return found
 
@@ -329,7 +340,11 @@ def _seeds(scale: float) -> list[Comparison]:
     means = [predictive(module, inputs, method=MonteCarlo(samples, seed=seed)).mean.value for seed in (0, 1, 2, 3, 3)]
     ratio = float((torch.stack(means[:4]).var(0) * samples / module.head(inputs).square()).mean())
     spread = 4 * math.sqrt(2 / (3 * 60))  # four deviations of a mean of sixty, each of three degrees of freedom
+    centers = torch.cat([part.center for _, part in predictive(module, inputs, method=MonteCarlo(9)).mixture()()])
+    doubled = (centers / module.head(inputs) / 2).round()
     return [
+        compare(centers, "==", scale * 2 * doubled * module.head(inputs), "each output is lost or doubled"),
+        compare((doubled.std(0) > 0).double().mean(), ">=", 0.9, "now the one, now the other", precision=0.0),
         compare(ratio, ">=", 1 - spread, "as far apart as draws"),
         compare(ratio, "<=", 1 + spread, "and no farther"),
         compare(means[4], "==", scale * means[3], "a seed twice"),

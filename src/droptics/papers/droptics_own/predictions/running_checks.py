@@ -132,6 +132,10 @@ def parts(scale: float) -> list[Comparison]:
     module[0].note = 3  # type: ignore[assignment]
     inner: Any = module[0]
     found.append(same([part for part, _ in trunk.parts(5)], [*inner], "a part that keeps something", scale))
+    later = Trunk(module)
+    run(module, inputs, watch=later)
+    inner.note = inputs
+    found.append(same([part for part, _ in later.parts(5)], [*inner], "a part that keeps another thing", scale))
     twice = nn.Sequential(nn.Tanh(), nn.Dropout(0.5))
     again = Trunk(twice)
     run(twice, inputs, watch=again)

@@ -275,7 +275,9 @@ def _known(scale: float) -> list[Comparison]:
         for part, wanted in zip((told.mean, told.variance, told.covariance), truth, strict=True):
             found.append(compare(1 + part.value, "==", scale * (1 + wanted), f"moments, turn {turn}"))
     module.noisy.fill_(1.0)
+    state = torch.get_rng_state()
     found.append(refuses(lambda: predictive(module, inputs), "use MonteCarlo()", "noise that came later"))
+    found.append(same(torch.equal(torch.get_rng_state(), state), True, "nothing drawn of the caller's", scale))
     module.noisy.fill_(0.0)
     found.append(compare(predictive(module, inputs).variance.value, "==", scale * truth[1], "and is gone"))
     return found
