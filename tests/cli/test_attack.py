@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from typer.testing import CliRunner
 
-from droptics.attacks import CrossEntropy, Pgd, Reflected, Threat, attack
+from droptics.attacks import Bim, CrossEntropy, Pgd, Reflected, Threat, attack
 from droptics.cli.app import app as whole
 from droptics.cli.attack import attack_command
 from droptics.cli.errors import guarded
@@ -71,6 +71,30 @@ def test_every_kind_of_file_gives_the_same_answer(folder: Path) -> None:
         assert found["robust_accuracy"] == pytest.approx(float(result.robust_accuracy()))
         low, high = found["robust_accuracy_interval"]
         assert low < found["robust_accuracy"] < high
+
+
+def test_rows_are_those_of_what_was_found(tmp_path: Path) -> None:
+    """Of examples that were wrong before nothing is said to be fooled."""
+    generator = torch.Generator().manual_seed(3)
+    weight, inputs = torch.randn(3, 12, generator=generator), torch.rand(80, 12, generator=generator)
+    labels = (inputs @ weight.mT).argmax(1)
+    labels[::8] = (labels[::8] + 1) % 3
+    save_file({"weight": weight}, tmp_path / "net.safetensors")
+    np.savez(tmp_path / "data.npz", inputs=inputs.numpy(), labels=labels.numpy())
+    options = ("--threat", "linf:0.1", "--method", "bim", "--steps", 5, "--confidence", 0.8)
+    found = answer(tmp_path / "net.safetensors", "--data", tmp_path / "data.npz", *options)
+    net = nn.Linear(12, 3, bias=False)
+    net.load_state_dict({"weight": weight})
+    result = attack(net, Sample(inputs, labels), Threat("linf", 0.1, (0, 1)), Bim(CrossEntropy(), 5))
+    fooled = [i for i in range(80) if result.success[i] and result.clean_correct[i]]
+    assert 5 < len(fooled) < int(result.success.sum())
+    clean, robust = result.clean_accuracy(0.8), result.robust_accuracy(0.8)
+    assert found["fooled_by_the_attack"] == len(fooled)
+    moved = sum(float(result.radius[i]) for i in fooled) / len(fooled)
+    assert found["mean_distance_of_the_fooled"] == pytest.approx(moved, rel=1e-5)
+    assert found["gradients_per_example"] == result.gradients / 80
+    assert found["clean_accuracy_interval"] == pytest.approx([float(clean.lower), float(clean.upper)])
+    assert found["robust_accuracy_interval"] == pytest.approx([float(robust.lower), float(robust.upper)])
 
 
 def test_a_folder_is_the_files_in_it(folder: Path, tmp_path: Path) -> None:

@@ -225,12 +225,13 @@ def test_claims_of_the_gallery_run_where_the_figures_do(tmp_path, monkeypatch):
     assert asked == ["processes:2", "processes:2"]
 
 
+@pytest.mark.parametrize("paper", [None, "thesis"])
 @pytest.mark.parametrize(
     ("ids", "engine", "where"), [(None, None, "processes"), (["a"], None, "local"), (None, "local", "local")]
 )
-def test_all_claims_run_on_all_cores(ids, engine, where, monkeypatch, capsys):
+def test_all_claims_run_on_all_cores(ids, paper, engine, where, monkeypatch, capsys):
     asked = []
     monkeypatch.setattr("droptics.papers.verify", lambda ids, paper, engine: asked.append((ids, paper, engine)) or [])
-    verify_command(ids, paper=None, engine=engine, as_json=True)
-    assert asked == [(ids, None, where)]
+    verify_command(ids, paper=paper, engine=engine, as_json=True)
+    assert asked == [(ids, paper, where)]
     assert capsys.readouterr().out == "[]\n"

@@ -2,8 +2,9 @@
 
 import evidence_toys as toys
 import pytest
+import typer
 
-from droptics.cli.reproduce import print_outcomes
+from droptics.cli.reproduce import print_outcomes, reproduce_command
 from droptics.evidence.claims import Comparison
 from droptics.evidence.figures import Artifact, Expectation
 
@@ -37,3 +38,16 @@ def test_every_figure_says_why_or_where(printed):
     assert len(below) == 1
     assert not any("same" in line for line in lines)
     assert any("scale smoke" in line for line in lines)
+
+
+@pytest.mark.parametrize("places", [[], [0], [1], [0, 1]])
+def test_one_figure_against_the_record_is_a_failure(places, tmp_path, monkeypatch):
+    good, bad = Expectation(Comparison(1.0, "==", 1.0, "same")), Expectation(Comparison(1.0, "==", 2.0, "other"))
+    found = [Artifact(toys.figure(), "smoke", tmp_path, expectations=(bad if i in places else good,)) for i in (0, 1)]
+    monkeypatch.setattr("droptics.papers.reproduce", lambda *given: found)
+    if places:
+        with pytest.raises(typer.Exit) as leaving:
+            reproduce_command(["toy-fig1"], out=tmp_path)
+        assert leaving.value.exit_code == 1
+    else:
+        reproduce_command(["toy-fig1"], out=tmp_path)
