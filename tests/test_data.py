@@ -81,6 +81,15 @@ def test_a_part_of_little_weight_whose_numbers_decide_keeps_all_its_digits(light
         assert ((getattr(told, name) - exact).abs() <= told.rounding * exact.abs()).all(), name
 
 
+@pytest.mark.parametrize("repeated", [[], [0], [1], [2], [0, 2], [0, 1, 2]])
+def test_batches_prove_what_holds_in_all_of_them(repeated):
+    parts = [normal(4, 3, seed=k) for k in range(3)]
+    for k in repeated:
+        parts[k][:, 2] = 2 * parts[k][:, 0]
+    rank = Moments.of_batches([(part, part[:, :1]) for part in parts]).rank
+    assert rank == 2 if len(repeated) == 3 else rank in (None, 3)
+
+
 def test_a_rounding_that_is_given_is_at_least_that_of_the_type():
     one = torch.eye(2).double()
     for given_rounding, kept in ((0.0, 2.0**-52), (1e-20, 2.0**-52), (1e-5, 1e-5)):
