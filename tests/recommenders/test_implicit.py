@@ -198,3 +198,15 @@ def test_as_many_steps_as_columns_solve_a_row():
         solve_all_cells(starts, columns, values, fixed, 0.3 * fixed.T @ fixed, 0.2, expected, found, steps)
     # systems of condition below a thousand
     assert np.abs(exact - stepwise).max() <= 1e3 * 2.0**-52 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("penalty", ["expected", "empirical"])
+def test_grades_of_many_thousands_are_scored_in_their_unit(planted, penalty):
+    options = {"penalty": penalty, "feedback": "graded", "cg_steps": None, "sweeps": 3, "dtype": "float64"}
+    users, items, values = planted
+    plain, large = (
+        ImplicitDropoutCompletion(3, 0.4, 0.3, **options).fit((users, items, unit * values)) for unit in (1.0, 4096.0)
+    )
+    rows = np.random.default_rng(1).random((5, len(plain.item_ids_))) * (np.arange(5)[:, None] > 0)
+    assert np.allclose(large.scores(4096 * rows), 4096 * plain.scores(rows), rtol=1e-9, atol=1e-9)
+    assert np.allclose(large.user_factors_, 4096 * plain.user_factors_, rtol=1e-8, atol=1e-8)

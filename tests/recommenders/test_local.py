@@ -33,6 +33,16 @@ def test_all_items_as_neighbors_are_the_exact_autoencoder(liked, graded):
     assert np.array_equal(local.recommend(user).items, exact.recommend(user).items)
 
 
+def test_grades_of_many_thousands_have_their_ridge_in_their_unit(liked):
+    rows, columns, _ = triple(liked)
+    grades = 0.5 + (rows + 3 * columns) % 4
+    plain, large = (
+        LocalAutoencoder(5, 0.3, 2.0 * unit**2, feedback="graded").fit((rows, columns, unit * grades))
+        for unit in (1.0, 4096.0)
+    )
+    assert np.allclose(large.weights().toarray(), plain.weights().toarray(), rtol=1e-9, atol=1e-12)
+
+
 def test_few_neighbors_minimize_the_loss_on_them(liked):
     local = LocalAutoencoder(4, 0.3, 2.0).fit(triple(liked))
     weights = local.weights().toarray()

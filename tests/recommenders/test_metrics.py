@@ -137,3 +137,19 @@ def test_a_ranker_is_judged_on_held_out_users():
     assert quiet.skipped == 0
     with pytest.raises(ValueError, match='"warn" or "ignore"'):
         model.evaluate(split.known, split.hidden, unknown="raise")
+
+
+@pytest.mark.parametrize("judge", ["evaluate", "evaluate_popularity"])
+def test_users_of_whom_nothing_is_known_are_left_out(judge):
+    split = hold_out_users(planted_ratings((60, 20, 500), seed=2), 0.3, seed=0)
+    model = DropoutAutoencoder(0.4, 20.0, dtype="float64").fit(split.train)
+    first, second = np.unique(split.known.users)[:2]
+    known = split.known.take(np.flatnonzero(split.known.users != second))
+    hidden = split.hidden.take(np.flatnonzero(split.hidden.users != first))
+    found = getattr(model, judge)(known, hidden, at=(3, 5), unknown="ignore")
+    both = hidden.take(np.flatnonzero(np.isin(hidden.users, known.users)))
+    mine = known.take(np.flatnonzero(np.isin(known.users, hidden.users)))
+    expected = getattr(model, judge)(mine, both, at=(3, 5), unknown="ignore")
+    assert found.skipped == expected.skipped + 1
+    for name, values in expected.users.items():
+        assert np.array_equal(found.users[name], values)

@@ -146,11 +146,17 @@ def test_files_that_do_not_fit_are_refused(client, ratings, tmp_path):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"threshold": 3.5}, {"drop": 0.4, "ridge": 3.0, "feedback": "graded"}],
-    ids=["all", "some", "graded"],
+    [
+        {},
+        {"threshold": 3.5},
+        {"drop": 0.4, "ridge": 3.0, "feedback": "graded"},
+        {"drop": 0.4, "ridge": 3e7, "threshold": 3.5 * 4096, "feedback": "graded"},
+    ],
+    ids=["all", "some", "graded", "thousands"],
 )
 def test_workers_add_up_gram_matrices(client, ratings, tmp_path, options):
-    folder = write(tmp_path / "ratings", ratings)
+    unit = 4096.0 if options.get("threshold", 0.0) > 5.0 else 1.0  # ratings of many thousands are read in another unit
+    folder = write(tmp_path / "ratings", Ratings(ratings.users, ratings.items, unit * ratings.values))
     here = DropoutAutoencoder(dtype="float64", **options).fit(folder)
     there = DropoutAutoencoder(dtype="float64", engine=client, **options).fit(folder)
     assert (there.drop_, there.diagonal_) == (here.drop_, here.diagonal_)
@@ -162,7 +168,7 @@ def test_workers_add_up_gram_matrices(client, ratings, tmp_path, options):
     if not options:  # all items and users are kept, so that the same pairs are hidden
         for mine, theirs in zip(there.points_, here.points_, strict=True):
             assert mine.left_out.squared.value == pytest.approx(theirs.left_out.squared.value, rel=1e-9)
-    cold = (["me"] * 2, here.item_ids_[:2], [5.0, 4.0])
+    cold = (["me"] * 2, here.item_ids_[:2], [unit * 5.0, unit * 4.0])
     assert set(there.recommend_new(cold, 3)["me"].items) == set(here.recommend_new(cold, 3)["me"].items)
     for bad, message in (({"rank": 3}, "rank must be None"), ({"memory": 100}, "memory")):
         with pytest.raises(ValueError, match=message):
