@@ -216,8 +216,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "asked-rankers",
         "Recommendations and evaluations of recommenders follow from their scores, by the definition of every metric, "
-        "and those to strangers from the numbers of users who know an item; "
-        "the chosen width and rate are those of the least error on held-out ratings.",
+        "and those to strangers, where every interaction counts one, from the numbers of users who know an item; "
+        "of the widths and rates tried, those of the least error on held-out ratings are chosen.",
         (partial(asked_checks.asked_rankers, 1.0), partial(asked_checks.asked_rankers, 1.05)),
         (
             "recommenders.DropoutAutoencoder",
