@@ -229,7 +229,8 @@ CLAIMS: tuple[Claim, ...] = (
         "many-units",
         "Penalties of hundreds of units that are correlated with near ones alone, of every family, and half the "
         "curvature of last layers are sums over all pairs; criteria of ReLU networks whose inputs and units come in "
-        "several numbers of copies, and their slopes, are those of all masks, visited, sorted, in a tree or in parts.",
+        "several numbers of copies, and their slopes, are those of all masks, visited, sorted, in a tree or in parts; "
+        "so are those of units that agree in all weights but one. Rounding is told by the number of outcomes.",
         pair(many_unit_checks.many_units),
         ("penalties.penalty", "penalties.criterion", "penalties.SecondOrder", "models.ReLUNet", "models.Connections"),
         ENUMERATED,

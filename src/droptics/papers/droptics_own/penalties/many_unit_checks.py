@@ -17,8 +17,9 @@ from droptics.models import Connections, DeepLinear, Factorization, LastLayer, M
 from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.penalties.interval_checks import EPS, absolute, rms
 from droptics.papers.droptics_own.penalties.sum_checks import of_all_masks
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import coin_masks, moments, normal, simplex, tensor, uniform
-from droptics.penalties import ClosedForm, SecondOrder, criterion, penalty
+from droptics.penalties import ClosedForm, SecondOrder, criterion, has_closed_form, penalty
 from droptics.penalties.relu import moments as moment_sums
 from droptics.penalties.rounding import roundings
 
@@ -27,7 +28,7 @@ UNITS, BLOCK, RATE = 300, 3, 0.3
 
 def many_units(scale: float) -> list[Comparison]:
     """Hundreds of units that are correlated with near ones, and units that come in several numbers of copies."""
-    return by_parts((_linear, _curved, _layered, _copied, _told), scale)
+    return by_parts((_linear, _curved, _layered, _copied, _alike, _told), scale)
 
 
 def _near() -> Tensor:
@@ -121,20 +122,22 @@ def _layered(scale: float) -> list[Comparison]:
     return [*found, compare(told, "==", scale * total, "hundreds of units, rectified")]
 
 
-def _copies(seed: int, groups: Sequence[Sequence[int]], silent: bool) -> tuple[list[Tensor], Product]:
+def _copies(seed: int, groups: Sequence[Sequence[int]], kind: str = "") -> tuple[list[Tensor], Product]:
     """Weights, biases and two inputs whose entries agree where their groups do, and a rate for every group.
 
-    With `silent` ones the first group of every layer reaches nothing.
+    The first group of every layer reaches nothing where they are silent, and never falls where they are steady.
     """
     sizes = [max(group) + 1 for group in groups]
     weights, biases, rates = [], [], []
     for k, (size, group) in enumerate(zip(sizes, groups, strict=True)):
         rows = groups[k + 1] if k + 1 < len(groups) else [0, 1, 2]
         weight = normal(seed + k, max(rows) + 1, size)
-        weight[:, 0] *= not silent
+        weight[:, 0] *= "silent" not in kind
         weights.append(weight[rows][:, group])
         biases.append((1 + 0.5 * normal(seed + 20 + k, max(rows) + 1))[rows])
-        rates.append(Bernoulli((0.1 + 0.7 * uniform(seed + 40 + k, size))[group], len(group)))
+        own = 0.1 + 0.7 * uniform(seed + 40 + k, size)
+        own[0] *= "steady" not in kind
+        rates.append(Bernoulli(own[group], len(group)))
     return [*weights, *biases, normal(seed + 30, 2, sizes[0])[:, groups[0]]], Product(rates)
 
 
@@ -143,14 +146,16 @@ def _copied(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     layers = [0, 0, 1], [0, 0, 0, 1, 1, 2, 3], [0, 1]
     routes = ("visited", 16.0, 1 << 13), ("tree", -1.0, 1 << 13), ("sorted", -1.0, 0)
-    for name, groups, room, silent, loss in (
-        ("inputs", ([0, 0, 0, 1, 1, 2, 3], [0, 1, 2]), 1 << 30, False, Squared()),
-        ("units", layers, 1 << 30, False, Squared()),
-        ("in parts", ([0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4], [0]), 1 << 12, False, Squared()),
-        ("silent units", layers, 1 << 30, True, Squared()),
-        ("silent units, classes", layers, 1 << 30, True, CrossEntropy()),
+    for name, groups, room, loss in (
+        ("inputs", ([0, 0, 0, 1, 1, 2, 3], [0, 1, 2]), 1 << 30, Squared()),
+        ("units", layers, 1 << 30, Squared()),
+        ("units in parts", ([0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4], [0]), 1 << 12, Squared()),
+        ("silent units", layers, 1 << 30, Squared()),
+        ("steady units", layers, 1 << 30, Squared()),
+        ("silent units, classes", layers, 1 << 30, CrossEntropy()),
+        ("steady units, classes", layers, 1 << 30, CrossEntropy()),
     ):
-        parts, law = _copies(1, groups, silent)
+        parts, law = _copies(1, groups, name)
         free = [part.requires_grad_() for part in parts]
         model = ReLUNet(free[: len(groups)], free[len(groups) : -1])
         targets = normal(32, 2, 3) if isinstance(loss, Squared) else torch.tensor([2, 0])
@@ -167,12 +172,48 @@ def _copied(scale: float) -> list[Comparison]:
     return found
 
 
+def _alike(scale: float) -> list[Comparison]:
+    """Units that agree in nearly all are no copies; weights with zeros; coins in products of products."""
+    found: list[Comparison] = []
+    weights, biases = [normal(1, 4, 3), normal(2, 3, 4)], [1 + normal(3, 4), normal(4, 3)]
+    data = Sample(normal(5, 2, 3), normal(6, 2, 3), simplex(7, 2))
+    rates = tensor([0.2, 0.5, 0.1, 0.3, 0.3, 0.3, 0.3])
+    law = Product([Bernoulli(rates[:3], 3), Bernoulli(rates[3:], 4)])
+    split = Product([Product([Bernoulli(rates[:1], 1), Bernoulli(rates[1:5], 4)]), Bernoulli(rates[5:], 2)])
+    full = ReLUNet(weights, biases)
+    truth = of_all_masks(full, data, law.laws, Squared())
+    for name, masks in (("coins", Bernoulli(rates, 7)), ("layers", law), ("products of products", split)):
+        found.append(same(has_closed_form(full, masks), True, f"known under {name}", scale))
+        found.append(compare(criterion(full, data, masks), "==", scale * truth, f"criterion under {name}"))
+    holes = weights[0] * tensor([[0.0, 1, 1], [1, 0, 0], [0, 1, 0], [1, 1, 1]])
+    sparse = ReLUNet([holes, weights[1] * tensor([[1.0, 0, 1, 0]])], biases)
+    truth = of_all_masks(sparse, data, law.laws, Squared())
+    found.append(compare(criterion(sparse, data, law), "==", scale * truth, "weights with zeros"))
+    # equal units but for a weight of the 67th unit behind them, or for one that comes into the 67th of them
+    behind, ahead = normal(8, 70, 1).expand(70, 4).clone(), normal(9, 1, 5).expand(70, 5).clone()
+    behind[66, 2] += 1.0
+    ahead[66, 3] += 1.0
+    many, still, coins = torch.ones(70).double(), Bernoulli(0.0, 70), Bernoulli(tensor([0.2, 0.5, 0.1, 0.4, 0.3]), 5)
+    head, known = 0.1 * normal(10, 3, 70), Sample(normal(11, 2, 5), data.targets, data.weights)
+    outward = ReLUNet([normal(12, 1, 3).expand(4, 3), behind, head], [biases[0][[0] * 4], many, None])
+    inward = ReLUNet([ahead, normal(13, 3, 1).expand(3, 70)], [many, biases[1]])
+    for name, model, given, masks in (
+        ("goes out", outward, data, Product([*law.laws[:1], Bernoulli(0.3, 4), still])),
+        ("comes in", inward, known, Product([coins, still])),
+    ):
+        truth = of_all_masks(model, given, masks.laws, Squared())
+        found.append(
+            compare(criterion(model, given, masks), "==", scale * truth, f"equal but for one weight that {name}")
+        )
+    return found
+
+
 def _told(scale: float) -> list[Comparison]:
     """How far rounding may have moved sums over outcomes: by their number, of copies and of absolute weights."""
     found: list[Comparison] = []
     groups = [0, 1, 2], [0, 0, 1], [0, 1]
-    *parts, X = _copies(1, groups, False)[0]
-    law = _copies(1, groups, False)[1]
+    *parts, X = _copies(1, groups)[0]
+    law = _copies(1, groups)[1]
     model = ReLUNet(parts[:3], parts[3:])
     typical = torch.cat([part.relative_variance for part in law.laws])
     # inputs and the first layer, where two units are copies, and under other losses the second layer
