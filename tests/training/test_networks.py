@@ -279,6 +279,20 @@ def test_lazy_training_is_the_printed_algorithm():
     assert result.subnetworks[-1].weights[0].shape[0] == int(kept)
 
 
+def test_every_kept_step_of_lazy_training_has_its_sub_network():
+    """Also where the mask keeps no unit, which passes on nothing."""
+    data, start = sphere(20), lazy_start(6, 2, seed=1)
+    result = train_lazy(start, data, 0.8, steps=8, keep=range(8))
+    kept = [iterate.multipliers.flatten()[6:] for iterate in result.run.iterates]
+    assert any(not mask.any() for mask in kept)
+    assert len(result.subnetworks) == len(result.steps) == 8
+    for mask, iterate, sub in zip(kept, result.run.iterates, result.subnetworks, strict=True):
+        hidden = torch.relu(data.inputs @ iterate.model.weights[0].mT) * mask
+        torch.testing.assert_close(sub.outputs(data.inputs), hidden @ start.weights[1].mT, rtol=1e-12, atol=1e-13)
+    with pytest.raises(ValueError, match="without biases"):
+        train_lazy(ReLUNet(start.weights, [torch.ones(2).double(), None]), data, 0.5, steps=1)
+
+
 def test_lazy_training_learns_and_rescaling_changes_no_sign():
     data = sphere(400)
     start = lazy_start(6, 200, seed=1)

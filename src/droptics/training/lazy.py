@@ -30,8 +30,8 @@ class LazyRun:
     Attributes:
         model: The final network with its first layer multiplied by the keep probability.
         run: The training itself, with weights that are not re-scaled.
-        subnetworks: For each kept step, the network of the units that its mask keeps: the iterates g(W_t; x, B_t).
-            Runs of a batch keep different units, so that there the others stay, with zeros for what they pass on.
+        subnetworks: For each kept step before the end, the network of the units that its mask keeps, g(W_t; x, B_t).
+            Where runs of a batch keep different units, or a mask keeps none, dropped ones stay and pass on zeros.
         steps: The kept steps.
         drift: Largest distance of a unit's weights from where they started, (kept steps,) or (kept steps, runs).
     """
@@ -85,8 +85,8 @@ def train_lazy(  # parameters: those of thesis-alg4
 
     Cost: O(inputs width) per step.
     """
-    if len(start.weights) != 2 or start.output_size != 1:
-        raise ValueError("start must be a two-layer ReLUNet with one output; lazy_start makes one")
+    if len(start.weights) != 2 or start.output_size != 1 or any(bool(bias.any()) for bias in start.biases):
+        raise ValueError("start must be a two-layer ReLUNet with one output, without biases; lazy_start makes one")
     if keep is not None and not len(keep):
         raise ValueError("keep must name at least one step, got none")
     rate = float(as_drop(drop))
@@ -106,8 +106,8 @@ def train_lazy(  # parameters: those of thesis-alg4
             subnetworks.append(ReLUNet([first, top * iterate.multipliers[..., inputs:]]))
         elif iterate.multipliers is not None:
             alive = iterate.multipliers.flatten()[inputs:] > 0
-            if bool(alive.any()):
-                subnetworks.append(ReLUNet([first[alive], top[:, alive]]))
+            units = alive if bool(alive.any()) else slice(None)
+            subnetworks.append(ReLUNet([first[units], (top * alive)[:, units]]))
     assert isinstance(run.model, ReLUNet)
     first, top = run.model.weights
     return LazyRun(ReLUNet([(1 - rate) * first, top]), run, tuple(subnetworks), steps_kept, torch.stack(drift))

@@ -153,6 +153,7 @@ def _trained() -> list[Call]:
         ("hidden must name at least one", lambda: DropoutRegressor(()).fit(normal(1, 6, 3), normal(2, 6))),
         ("y must hold at least two classes", lambda: DropoutClassifier((2,)).fit(normal(1, 6, 3), np.zeros(6, int))),
         ("start must be a two-layer ReLUNet", lambda: train_lazy(deep, signs, 0.3, steps=2)),
+        ("one output, without biases", lambda: train_lazy(network(1, 3, 4, 1), signs, 0.3, steps=2)),
         ("keep must name at least one step", lambda: train_lazy(lazy_start(3, 4), signs, 0.3, steps=2, keep=[])),
         ("masks must be a mask law", lambda: Dropout(())),
         ("same units, got sizes [4, 3]", lambda: Dropout((law, Bernoulli(0.3, 3)))),

@@ -71,8 +71,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "resumed-runs",
-        "A run that broke off goes on from its checkpoint as if it had not, and one that ended takes no step; files of "
-        "compiled steps hold an even number of units.",
+        "A run that broke off goes on from its checkpoint as if it had not, and one that ended takes no step; a "
+        "training of other numbers refuses the file. Files of compiled steps hold an even number of units.",
         pair(run_checks.resumed_runs),
         ("training.train", "training.Checkpoint"),
         "Beside runs that did not break off.",

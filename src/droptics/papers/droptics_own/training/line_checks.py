@@ -235,6 +235,10 @@ def _left(scale: float) -> list[Comparison]:
         found.append(same(guard.frozen, frozen, f"stopped after step {step}", scale))
     found.append(compare(guard.sizes, "==", scale * tensor([0.0, 0.0, 0.3]), "sizes of those left"))
     found.append(compare(engine.weights[:, 0], "==", scale * tensor([3.0, 3.0, 4.0]), "put back once each"))
+    guard = Guard(tensor([1.0, 2.0, 3.0]), tensor([0.1, 0.2, 0.3]), "freeze")
+    engine = _Engine(torch.zeros(3, 2).double(), torch.tensor([True, False, True]))
+    guard.check(engine, fine, torch.ones(2, 3).double(), 4, guard.remember(engine))
+    found.append(same(guard.frozen, {1: 5}, "weights that are not finite after the last step", scale))
     many = str(Diverged(3, 0.5, tuple(range(9))))
     found.append(same("(run 0, 1, 2, 3, 4, 5, 6, 7, ...)" in many, True, "eight runs are named", scale))
     found.append(same("..." in str(Diverged(3, 0.5, tuple(range(8)))), False, "and no more", scale))
@@ -280,16 +284,17 @@ def _named(start: DeepLinear, data: Sample, scale: float) -> list[Comparison]:
 
 
 class _Engine:
-    """Weights that are never broken."""
+    """Weights, and which runs have finite ones."""
 
-    def __init__(self, weights: Tensor) -> None:
+    def __init__(self, weights: Tensor, finite: Tensor | None = None) -> None:
         self.weights = weights
+        self.finite = torch.ones(3, dtype=torch.bool) if finite is None else finite
 
     def tensors(self) -> dict[str, Tensor]:
         return {"w0": self.weights}
 
     def sound(self) -> Tensor:
-        return torch.ones(3, dtype=torch.bool)
+        return self.finite
 
 
 def _read(scale: float) -> list[Comparison]:

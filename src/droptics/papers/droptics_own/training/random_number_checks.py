@@ -96,7 +96,7 @@ def random_numbers(scale: float) -> list[Comparison]:
     assert len({CHOICES, INPUTS, MASKS, NOISE}) == 4
     for numbers in (Counted([1, 2], CPU), Sequential([1, 2], CPU)):
         found += [*_drawn_masks(scale, numbers), *_choices(scale, numbers), *_normals(scale, numbers)]
-    found += [*_stretches(scale), *_later(), *_alone(scale), *_of_their_streams(scale)]
+    found += [*_of_its_own(scale), *_stretches(scale), *_later(), *_alone(scale), *_of_their_streams(scale)]
     return [*found, *_examples(scale, Counted([5], CPU)), *_examples(scale, Sequential([5], CPU))]
 
 
@@ -214,6 +214,21 @@ def _alone(scale: float) -> list[Comparison]:
             together, apart = draw(both, 2), torch.cat([draw(one, 1) for one in each])
             found.append(compare(together, "==", apart, f"{name} of two runs and alone, {kind.__name__}", 0.0))
     return found
+
+
+class _Turns(Bernoulli):
+    """Coins of a kind of their own: units fall in turn."""
+
+    def sample(self, count: int, generator: torch.Generator | None = None) -> Tensor:
+        return (torch.arange(count)[:, None] % self.size != torch.arange(self.size)).double()
+
+
+def _of_its_own(scale: float) -> list[Comparison]:
+    """A law that draws otherwise than the one it is made of is asked for its masks."""
+    law = _Turns(tensor([0.2, 0.5, 0.7]), 3)
+    told = Sequential([1, 2], CPU).masks([law] * 2, 0, 4, 3, False, torch.float64)
+    wanted = (1 - torch.eye(3)).double().expand(2, 4, 3, 3)
+    return [compare(told, "==", scale * wanted, "a law of its own", 0.0)]
 
 
 def _stretches(scale: float) -> list[Comparison]:

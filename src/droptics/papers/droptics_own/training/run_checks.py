@@ -23,7 +23,7 @@ from droptics.losses import Logistic
 from droptics.masks import Bernoulli, Product
 from droptics.models import DeepLinear, Factorization, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.optima import certify
-from droptics.papers.droptics_own.telling import same
+from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import moments, normal, simplex, tensor, uniform
 from droptics.training import (
     Adversarial,
@@ -296,6 +296,49 @@ def _finished(
     ]
 
 
+def _of_others(path: Path) -> list[Comparison]:
+    """A file is taken up by the same training alone: not by one that differs in a number of what it is given."""
+    data, both, laws = _several()
+    U, V = both.U[0], both.V[0]
+    options: dict[str, Any] = {"steps": 4, "step_size": 0.02, "batch_size": 2, "record": Recording(("risk",), at=(0,))}
+
+    def again(objective: Any = None, rows: Any = data, start: Any = None, **more: Any) -> Any:
+        begin, masked = start or TwoLayerLinear(U, V), objective or Dropout(laws[1])
+        return train(begin, rows, masked, checkpoint=path, **{**options, **more})
+
+    inputs, targets, last = data.inputs.clone(), data.targets.clone(), V.clone()
+    inputs[-1, -1] += 1e-9
+    targets[-1, -1] += 1e-9
+    last[-1, -1] += 1e-9
+    rates = laws[1].drop.flip(0)
+    others: dict[str, dict[str, Any]] = {
+        "weights": {"start": TwoLayerLinear(U, last)},
+        "inputs": {"rows": Sample(inputs, data.targets, data.weights)},
+        "targets": {"rows": Sample(data.inputs, targets, data.weights)},
+        "weights of examples": {"rows": Sample(data.inputs, data.targets)},
+        "rates": {"objective": Dropout(Bernoulli(rates, 4))},
+        "sharing": {"objective": Dropout(laws[1], per="step")},
+        "objective": {"objective": Plain()},
+        "step size": {"step_size": 0.03},
+        "steps": {"steps": 5},
+        "seed": {"seed": 1},
+        "batches": {"batch_size": 3},
+        "schedule": {"schedule": lambda t: 1 / (1 + t)},
+        "convention": {"convention": "pal2020"},
+        "decay": {"decay": 0.1},
+        "balls": {"max_norm": MaxNorm(0.9)},
+        "frozen": {"frozen": (1,)},
+        "kept": {"keep": (1,)},
+        "optimizer": {"optimizer": torch.optim.Adam},
+        "gap": {"stop_gap": 0.1, "bound": 0.1},
+        "records": {"record": Recording(("risk", "objective"), at=(0,))},
+    }
+    first = again()
+    found = [compare(again().model.U, "==", first.model.U, "the same training")]
+    found += [refuses(lambda more=more: again(**more), "another training", name) for name, more in others.items()]
+    return found
+
+
 def resumed_runs(scale: float) -> list[Comparison]:
     """A run that broke off goes on from its checkpoint as if it had not: weights, moments, draws and records."""
     found: list[Comparison] = []
@@ -398,6 +441,7 @@ def resumed_runs(scale: float) -> list[Comparison]:
                     found.append(compare(kept.multipliers, "==", own.multipliers, f"kept masks, {name}"))
                 for mine, theirs in zip(kept.model.tensors, own.model.tensors, strict=True):
                     found.append(compare(mine, "==", theirs, f"kept weights, {name}"))
+        found += _of_others(Path(folder) / "other.safetensors")
     steps = whole.history["step"].tolist()
     counts = np.diff(steps)
     weighed = torch.tensordot(torch.from_numpy(counts).double(), whole.history["loss"][1:], 1) / counts.sum()

@@ -95,7 +95,7 @@ def _streams(scale: float) -> list[Comparison]:
                 0.0,
             )
         )
-    return [*found, *_in_turn(scale)]
+    return [*found, *_in_turn(scale), *_by_weight(scale)]
 
 
 def _in_turn(scale: float) -> list[Comparison]:
@@ -108,6 +108,11 @@ def _in_turn(scale: float) -> list[Comparison]:
     ):
         stream = Stream(data, Dropout(law), [4, 7], 2, cpu, True)
         parts = [stream.next(steps) for steps in (4, 2, 1)]
+        late = Stream(data, Dropout(law), [4, 7], 2, cpu, True)
+        late.restore(4, *stream.state())  # as if it had been written after the first stretch
+        again = late.next(2)
+        for name in ("inputs", "multipliers"):
+            found.append(compare(getattr(again, name), "==", scale * getattr(parts[1], name), f"{name} later, {kind}"))
         numbers = Counted([4, 7], cpu)
         masks = numbers.masks([law, law], 0, 7, 2, True, torch.float64)
         told = torch.cat([part.multipliers for part in parts if part.multipliers is not None], 1)
@@ -118,6 +123,23 @@ def _in_turn(scale: float) -> list[Comparison]:
         else:
             rows = numbers.normal(INPUTS, 0, 7, (2, 3), data.xx)
         found.append(compare(inputs, "==", scale * rows, f"inputs in turn, {kind}"))
+    return found
+
+
+def _by_weight(scale: float) -> list[Comparison]:
+    """Batches of weighed examples draw them by their weights, of any sum, with their own targets."""
+    found: list[Comparison] = []
+    shares = simplex(3, 6)
+    data = Sample(torch.arange(6.0).double()[:, None], 10 * torch.arange(6.0).double()[:, None], 7 * shares)
+    for counted in (False, True):
+        draws = Stream(data, Plain(), [4, 7], 50, torch.device("cpu"), counted).next(200)
+        assert draws.inputs is not None
+        assert draws.targets is not None
+        chosen = draws.inputs[:, :200].flatten(1)
+        hits = (chosen[:, :, None] == torch.arange(6)).double().mean(1)
+        error = 5 * 0.5 / 10000**0.5
+        found.append(compare(hits, "==", scale * shares, f"examples by weight, counted {counted}", error))
+        found.append(compare(draws.targets, "==", 10 * scale * draws.inputs, f"their targets, counted {counted}"))
     return found
 
 
