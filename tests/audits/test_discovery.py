@@ -120,6 +120,19 @@ def test_a_rate_that_is_used_functionally_and_zero_in_evaluation_mode():
     assert "DR101" not in codes
 
 
+class Stuck(nn.Dropout):
+    """A layer that stays in training mode."""
+
+    def forward(self, x):
+        return nn.functional.dropout(x, self.p, True)
+
+
+@pytest.mark.parametrize(("layer", "late"), [(nn.Dropout, False), (Stuck, True)])
+def test_a_site_says_whether_it_drops_in_evaluation_mode(layer, late):
+    (site,) = warned(seeded(nn.Sequential(nn.Linear(6, 4), layer(0.3), nn.Linear(4, 3))).double())[0].sites
+    assert (site.site.name, site.site.rate, site.site.in_evaluation) == ("1", 0.3, late)
+
+
 class DropNoise(nn.Module):
     """Halves its input in training mode, in place or not, or leaves it."""
 

@@ -97,6 +97,9 @@ def test_what_training_mode_changes_is_counted_once_beside_noise_that_is_no_mask
         trained, clean = ((module.train(mode)(x) - y).square().sum(1).mean() for mode in (True, False))
     assert abs(float(trained - clean)) > 1e-3
     assert report.training_loss.value == pytest.approx(float(trained), rel=1e-9)
+    assert report.rest is not None
+    assert report.rest.value == pytest.approx(float(trained - clean), rel=1e-9)
+    assert [abs(item.penalty.value) < 1e-9 for item in report.sites if item.penalty] == [True, True]
 
 
 class Louder(nn.Module):

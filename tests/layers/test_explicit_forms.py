@@ -276,6 +276,8 @@ def test_check_says_how_good_each_form_is() -> None:
     for form in ("second-order", "bound", "sampled"):
         found = ExplicitDropout(DROP, layer, CrossEntropy(), form).check(features)  # type: ignore[arg-type]
         assert float(found.lower) <= exact <= float(found.upper)
+        way = {"second-order": "second order", "bound": "certified", "sampled": "Monte Carlo"}[form]
+        assert str(found.method).startswith(way)
 
 
 @pytest.mark.parametrize("form", ["bound", "sampled"])

@@ -23,7 +23,7 @@ CLAIMS: tuple[Claim, ...] = (
         "audits-in-full",
         "Under the same masks an audit has the slopes, changes beyond first order, first looks, lists of outcomes "
         "alone and together, shared draws, and means with their degrees of freedom that are written out from the loss; "
-        "the masks in which outputs are affine are those of sixteen functions of two.",
+        "the masks in which outputs are affine are those of eighteen functions of two.",
         pair(run_checks.audits_in_full),
         ("losses.CrossEntropy", "losses.Squared"),
         "By autograd under the same masks.",

@@ -10,6 +10,7 @@ from typing import Any
 import scipy.stats
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from droptics.audits.batches import Batch
 from droptics.audits.control import Guess, remainder, screen, share_out
@@ -294,6 +295,8 @@ def _affine(scale: float) -> list[Comparison]:
         ("joined and moved", lambda a, b: torch.cat([a, b], 1).roll(1, 1)[:, 1:].cumsum(1), ["one", "two"]),
         ("normalized", lambda a, b: a + b.softmax(1), ["one"]),
         ("of one alone", lambda a, b: 0.5 * a, ["one"]),
+        ("normalized over the examples", lambda a, b: a + functional.batch_norm(b, None, None, training=True), ["one"]),
+        ("scaled by statistics", lambda a, b: a + functional.batch_norm(b, *torch.ones(2, 3).double()), ["one", "two"]),
     )
     for name, meet, wanted in cases:
         laws = {"one": Law("one", 0.3, "entry"), "two": Law("two", 0.4, "entry")}

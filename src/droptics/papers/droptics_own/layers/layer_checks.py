@@ -291,8 +291,13 @@ def _kept_penalties(scale: float) -> list[Comparison]:
         value: Any = (lambda z: torch.logsumexp(z, -1)) if width == 3 else (lambda z: functional.softplus(z[..., 0]))
         truth = float((torch.tensordot(odds, value(drawn), 1) - value(clean)).mean())
         for form in ("second-order", "bound", "sampled"):
-            explicit: Any = ExplicitDropout(0.3, top, loss, form)
+            explicit: Any = ExplicitDropout(0.3, top, loss, form).train()
             told = explicit.check(inputs, MonteCarlo(4000, seed=1, confidence=0.999999))
+            way = {"second-order": "second order", "bound": "certified" if width == 3 else "exact"}.get(form, "Monte")
+            found.append(same(told.method.startswith(way), True, f"checked by {way}", scale))
+            if form == "second-order":
+                explicit(inputs)
+                found.append(compare(told, "==", scale * explicit.penalty.detach(), f"its own number, {width}"))
             found.append(compare(float(told.lower), "<=", scale * truth, f"check from below, {form}, {width}"))
             found.append(compare(float(told.upper), ">=", truth, f"check from above, {form}, {width}"))
     found.append(refuses(lambda: layer.check(inputs), "there is nothing to check"))
