@@ -202,6 +202,10 @@ def _networks(scale: float) -> list[Comparison]:
     found.append(compare(data_norm(data, moment), "==", scale * math.sqrt(24), "norm by their own moment"))
     away = Sample(normal(4, 12, 4), torch.zeros(12, 1).double())
     found.append(compare(data_norm(away, moment), "==", math.inf, "beyond a plane"))
+    solid = normal(2, 12, 3) @ normal(3, 3, 4)
+    for side in (1.0, -1.0):  # a single example, on either side
+        one = Sample(side * normal(4, 1, 4), torch.zeros(1, 1).double())
+        found.append(compare(data_norm(one, solid.mT @ solid / 12), "==", math.inf, f"beyond a space, {side}"))
     return [*found, *_measured(scale)]
 
 
@@ -346,6 +350,7 @@ def _refusals() -> list[Comparison]:
         ("targets", lambda: relu(net, Sample(torch.ones(2, 2), torch.full((2, 1), 1.1)))),
         ("model", lambda: relu(ReLUNet([torch.ones(2, 2), torch.ones(2, 2)]), data)),
         ("model", lambda: relu(ReLUNet(net.weights, [torch.ones(2), torch.zeros(1)]), data)),
+        ("model", lambda: relu(ReLUNet(net.weights, [torch.zeros(2), -torch.ones(1)]), data)),
         ("data", lambda: data_norm(Sample(torch.ones(2, 2), torch.ones(2, 1), torch.ones(2)))),
         ("second_moment", lambda: data_norm(data, torch.eye(3))),
     )
