@@ -295,7 +295,7 @@ def _strange(scale: float) -> list[Comparison]:
     models: list[Any] = [
         DropoutCompletion(2, 0.3, **options),
         RidgeCompletion(2, 0.4, **options),
-        *(AutoencoderCompletion(side, 0.7, 0.3, **options) for side in ("user", "item")),  # type: ignore[arg-type]
+        *(AutoencoderCompletion(side, 0.7, 0.3, **options) for side in ("user", "item")),
     ]
     for model in models:
         model.fit((users, items, values))

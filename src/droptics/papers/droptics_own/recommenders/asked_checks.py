@@ -172,10 +172,11 @@ def _evaluated(scale: float) -> list[Comparison]:
     less = [parts.hidden.users != np.unique(parts.known.users)[0], parts.known.users != np.unique(parts.known.users)[1]]
     hidden, known = parts.hidden.take(np.flatnonzero(less[0])), parts.known.take(np.flatnonzero(less[1]))
     asked = np.unique(known.users)
-    for name, judged, score in (
+    ways: tuple[tuple[str, Any, Callable[[Array], Array]], ...] = (
         ("scores", model.evaluate, lambda row: row @ weights),
         ("popularity", model.evaluate_popularity, lambda row: popularity),
-    ):
+    )
+    for name, judged, score in ways:
         apart = judged(known, hidden, at=(3,), unknown="ignore")
         ranks = []
         for user in asked[1:]:

@@ -52,11 +52,9 @@ def blends(scale: float) -> list[Comparison]:
             every = np.array([one.predict([user] * 7, np.arange(7)) for one in whole])
             blend = mean + scale * (np.array(model.weights_[:2]) @ (every - mean))
             fresh = np.setdiff1d(np.arange(7), columns[rows == user])
-            best, listed = fresh[np.argsort(-blend[fresh], kind="stable")][:2], model.recommend(int(user), 2)
-            found.append(same(listed.items.tolist(), best.tolist(), f"items for user {user}, days {days}"))
-            found.append(
-                compare(listed.scores, "==", blend[best], f"their scores, {user}, days {days}", precision=1e-6)
-            )
+            top, listed = fresh[np.argsort(-blend[fresh], kind="stable")][:2], model.recommend(int(user), 2)
+            found.append(same(listed.items.tolist(), top.tolist(), f"items for user {user}, days {days}"))
+            found.append(compare(listed.scores, "==", blend[top], f"their scores, {user}, days {days}", precision=1e-6))
         if days:
             errors = values - whole[0].predict(rows, columns)
             wanted = wanted + model.weights_[-1] * _day(rows, np.floor(times / 86_400), errors, given, model.day_ridge_)

@@ -208,7 +208,8 @@ def _ended(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     rows, columns, values = _rated(4, 9, 6)
     for kind in KINDS:
-        levels, ends = [], []
+        levels: list[float] = []
+        ends: list[int] = []
         for tolerance in (0.0, 0.03, 1e-3):
             heard: list[Any] = []
             model = _fitted(kind, sweeps=12, tolerance=tolerance, progress=heard.append)[0]

@@ -50,7 +50,8 @@ def weights_of(gram: Array, gamma: Array, diagonal: str | float) -> Array:
 def autoencoders(scale: float) -> list[Comparison]:
     """Weights, scores, parts of a score, and every user left out, against systems solved one by one; by grades, too."""
     found: list[Comparison] = []
-    for feedback, diagonal in itertools.product(("implicit", "graded"), ("free", "zero", 0.15)):
+    diagonals: tuple[str | float, ...] = ("free", "zero", 0.15)
+    for feedback, diagonal in itertools.product(("implicit", "graded"), diagonals):
         table, triples = interactions(1, 13, 6)
         options: dict[str, Any] = {"feedback": feedback, "dtype": "float64"}
         if feedback == "graded":
@@ -189,14 +190,15 @@ def neighbors(scale: float) -> list[Comparison]:
         pair = [table @ weights_of(gram, gamma, "zero"), table @ local]
         total = sum(scores / scores.std() for scores in pair)
         found.append(compare(stack.fit(triples).scores(table), "==", total, f"a sum of rankers, {size} items"))
-    for drop, ridge in ((0.35, None), (None, 1.7)):  # what is given is not varied
-        given = DropoutAutoencoder(drop, ridge, "free", dtype="float64").fit(triples)
-        tried = np.array([(point.drop, point.ridge) for point in given.points_])
-        own, other = (tried[:, 0], tried[:, 1] / len(triples[0])) if drop else (tried[:, 1], tried[:, 0])
-        found.append(compare(own, "==", scale * (drop or ridge or 0.0), f"the given one, {drop} {ridge}"))
-        grid = (3e-4, 1e-3, 3e-3) if drop else (0.2, 0.4, 0.6)
-        found.append(compare(other[:3], "==", scale * np.array(grid), f"the grid of the other, {drop} {ridge}"))
-        found.append(same(len(tried), 5, f"with two neighbors of the best, {drop} {ridge}", scale))
+    for name, value in (("drop", 0.35), ("ridge", 1.7)):  # what is given is not varied
+        options: dict[str, Any] = {name: value}
+        chosen = DropoutAutoencoder(diagonal="free", dtype="float64", **options).fit(triples)
+        tried = np.array([(point.drop, point.ridge) for point in chosen.points_])
+        mine, wide = (tried[:, 0], tried[:, 1] / len(triples[0])) if name == "drop" else (tried[:, 1], tried[:, 0])
+        found.append(compare(mine, "==", scale * value, f"the given {name}"))
+        grid = (3e-4, 1e-3, 3e-3) if name == "drop" else (0.2, 0.4, 0.6)
+        found.append(compare(wide[:3], "==", scale * np.array(grid), f"the grid beside a given {name}"))
+        found.append(same(len(tried), 5, f"two neighbors of the best, {name}", scale))
     found += _tried(triples, len(triples[0]), 0, scale)
     with mock.patch.object(autoencoder, "_PAIRS", 20):  # fewer than there are, which the seed draws
         return [*found, *_tried(triples, len(triples[0]), 3, scale)]

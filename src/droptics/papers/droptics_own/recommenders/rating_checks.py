@@ -114,13 +114,18 @@ def _resumed(folder: Path, table: tuple[Array, Array, Array], scale: float) -> l
     left = DropoutCompletion.load(bare).predict(*table[:2])
     # other ratings of the same items, which are numbered otherwise: it begins from the factors of the same ids
     items = np.unique(table[1])
-    more = np.append(table[0], ["v"] * 5 + ["w"] * 4), np.append(table[1], [*items[1:], *items[2:]])
-    more = *more, np.append(table[2], np.linspace(1.0, 4.5, 9))
+    extra: tuple[Any, ...] = ["v"] * 5 + ["w"] * 4, [*items[1:], *items[2:]], np.linspace(1.0, 4.5, 9)
+    more = tuple(np.append(known, added) for known, added in zip(table, extra, strict=True))
     begun = DropoutCompletion(**{**options, "warm_start": True}, sweeps=5).fit(table).set_params(sweeps=2).fit(more)
     again = DropoutCompletion(**options, sweeps=2, checkpoint=str(kept)).fit(more)
     return [
         compare(float((again.item_ids_ == rest.item_ids_).all()), "==", 0.0, "items in another order"),
-        compare(again.predict(*more[:2]), "==", scale * begun.predict(*more[:2]), "on other ratings of its items"),
+        compare(
+            again.predict(more[0], more[1]),
+            "==",
+            scale * begun.predict(more[0], more[1]),
+            "on other ratings of its items",
+        ),
         compare(rest.objective_, "==", scale * whole.objective_, "resumed after two sweeps"),
         compare(left, "==", scale * whole.predict(*table[:2]), "without its ratings"),
     ]
@@ -223,9 +228,9 @@ def ranked_lists(scale: float) -> list[Comparison]:
     scores, other = normal(1, 7, 9).round().numpy(), normal(2, 7, 9).round().numpy()
     seen, wanted = (normal(3, 7, 9) > 0.7).numpy(), (normal(4, 7, 9) > 0.2).numpy()
     wanted[2] = False
-    stored = [sparse.csr_matrix(np.ones((7, 9))) for _ in range(2)]  # zeros that are stored say nothing
+    stored: list[Any] = [sparse.csr_matrix(np.ones((7, 9))) for _ in range(2)]  # zeros that are stored say nothing
     stored[0].data, stored[1].data = seen.ravel().astype(float), wanted.ravel().astype(float)
-    told, rival = ranking(scores, seen, wanted, (4, 2, 6)), ranking(other, *stored, (2, 4, 6))
+    told, rival = ranking(scores, seen, wanted, (4, 2, 6)), ranking(other, stored[0], stored[1], (2, 4, 6))
     users = [u for u in range(7) if (wanted[u] & ~seen[u]).any()]
     found.append(compare(told.skipped, "==", scale * (7 - len(users)), "users left out"))
     for length in (2, 4, 6):
@@ -414,11 +419,11 @@ def bias_steps(scale: float) -> list[Comparison]:
     model = DropoutCompletion(3, 0.4, solver="sgd", sweeps=2, dtype="float64", **options).fit((rows, columns, values))
     data = observations((rows, columns, values), np.float64)
     strengths = Strengths(3, 0.4 / 0.6, bias=0.5)
-    sides = np.zeros((6, strengths.columns)), np.zeros((5, strengths.columns))
-    for side, seeds in zip(sides, ([4, 1], 4), strict=True):
-        side[:, :3] = 0.3 * np.random.default_rng(seeds).standard_normal((len(side), 3))
-    (left, right), history = descend(data, sides, strengths, Sgd(0.4, 2, scale * 0.05, 7, 4))
-    for name, mine, own in (("users", model.user_factors_, left), ("items", model.item_factors_, right)):
-        found.append(compare(mine, "==", own[:, :3], f"{name} of a completion by these steps"))
+    begun = np.zeros((6, strengths.columns)), np.zeros((5, strengths.columns))
+    for start, seeds in zip(begun, ([4, 1], [4]), strict=True):
+        start[:, :3] = 0.3 * np.random.default_rng(seeds).standard_normal((len(start), 3))
+    (left, right), history = descend(data, begun, strengths, Sgd(0.4, 2, scale * 0.05, 7, 4))
+    for name, fitted, stepped in (("users", model.user_factors_, left), ("items", model.item_factors_, right)):
+        found.append(compare(fitted, "==", stepped[:, :3], f"{name} of a completion by these steps"))
     errors = [line.rmse for line in model.history_]
     return [*found, compare(errors, "==", [line.rmse for line in history], "errors of its epochs")]
