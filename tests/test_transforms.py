@@ -53,6 +53,11 @@ def top(U: Tensor) -> Bernoulli:
     return Bernoulli(U.sigmoid()[0], 5)
 
 
+def blocks(U: Tensor) -> Product:
+    """Two blocks of one rate: eigenvectors of what coincides have no derivative."""
+    return Product([Block(U.sigmoid()[0, 0], 4, 2), Bernoulli(U.sigmoid()[0, 1], 1)])
+
+
 def explicit(U: Tensor) -> Tensor:
     layer = ExplicitDropout(0.3, HEAD, CrossEntropy())
     functional_call(layer, {}, (U,))
@@ -123,6 +128,7 @@ ANSWERS |= {
     "induced/rates": lambda U: induced(two(HEAVY), MOMENTS, top(U)).value,
     "envelope/rates": lambda U: envelope(two(HEAVY), MOMENTS, top(U)).value,
     "penalty/relu/rates": lambda U: penalty(relu(HEAVY), SAMPLE, Product([EVEN_INPUTS, top(U)])).value,
+    "penalty/second-order/rates": lambda U: penalty(two(HEAVY), SAMPLE, blocks(U), SecondOrder(check=None)).value,
     "penalty/monte-carlo/rates": lambda U: penalty(two(HEAVY), SAMPLE, top(U), SAMPLED).value,
     "penalty/monte-carlo/cross-entropy": lambda U: penalty(two(U), LABELS, EVEN, SAMPLED, CrossEntropy()).value,
     "penalty/second-order/checked": lambda U: penalty(two(U), SAMPLE, EVEN, SecondOrder(check=SAMPLED)).value,
@@ -161,7 +167,8 @@ def test_dual_numbers(name: str) -> None:
     torch.testing.assert_close(change, (slope(answer, point) * along).sum(), rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", list(ANSWERS))
+# as many second derivatives as the law has directions, which a batch of laws does not tell
+@pytest.mark.parametrize("name", sorted(ANSWERS.keys() - {"penalty/second-order/rates"}))
 def test_batches(name: str) -> None:
     answer = ANSWERS[name]
     points = torch.stack([normal(3, 5, seed=2), normal(3, 5, seed=4)])

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from droptics.arrays import Array
-from droptics.linalg import psd_eigen
+from droptics.linalg import psd_eigen, psd_root
 from droptics.linalg.scales import equilibrate
+from droptics.transforms import wants_derivative
 
 # Above so many units a law of small reach is asked for its diagonals, never for a matrix over all pairs.
 WIDE = 2048
@@ -227,8 +228,11 @@ class Correlations(abc.ABC):
             variance = self.relative_variance
             return torch.diag(variance.clamp_min(0).sqrt())[variance > 0]
         scaled, units = equilibrate(self.characteristic)
-        values, vectors = psd_eigen(scaled)
-        return (units[:, None] * vectors * values.sqrt()).mT[values > 0]
+        values, vectors = psd_eigen(scaled.detach())
+        if not wants_derivative(scaled):
+            return (units[:, None] * vectors * values.sqrt()).mT[values > 0]
+        # eigenvectors have no derivative where values coincide, as those of blocks do, but the root has
+        return vectors.mT[values > 0] @ psd_root(scaled) * units
 
 
 def check_dense(size: int, instead: str = "use relative_variance, or diagonal(lag) up to reach") -> None:

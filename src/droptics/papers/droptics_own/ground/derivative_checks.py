@@ -12,10 +12,10 @@ from torch.autograd import forward_ad
 from droptics.data import Sample
 from droptics.envelopes import envelope, induced
 from droptics.evidence.claims import Comparison, compare
-from droptics.masks import Bernoulli, Product
+from droptics.masks import Bernoulli, Block, Product
 from droptics.models import DeepLinear, ReLUNet, TwoLayerLinear
 from droptics.papers.instances import coin_masks, normal, tensor, uniform
-from droptics.penalties import criterion, penalty
+from droptics.penalties import SecondOrder, criterion, penalty
 from droptics.transforms import opaque
 
 Function = Callable[..., Tensor]
@@ -55,6 +55,12 @@ def _deep(A: Tensor, B: Tensor, D: Tensor, X: Tensor, weights: Tensor, first: Te
         moved = moved + torch.diag(rate / (1 - rate) * moved.diagonal())
     W = D @ B @ A
     return ((D @ moved) * D).sum() - ((W @ C) * W).sum()
+
+
+def _blocks(U: Tensor, V: Tensor, X: Tensor, weights: Tensor, rates: Tensor) -> Tensor:
+    """Outputs of all units of a block move together."""
+    moved = torch.einsum("nbj,obj->nbo", (X @ V).unflatten(1, (2, 2)), U.unflatten(1, (2, 2)))
+    return (weights / weights.sum()) @ (moved.square().sum(2) @ (rates / (1 - rates)))
 
 
 def _relu(V: Tensor, U: Tensor, X: Tensor, Y: Tensor, rates: Tensor) -> Tensor:
@@ -106,6 +112,13 @@ def _answers() -> dict[str, _Answer]:
                 ((1 + a / (1 - a) / 5) * (1 + b / (1 - b) / 2) - 1) * _size(D @ B @ A, X, weights).square()
             ),
             (*three, X, *same),
+        ),
+        "second order": _Answer(
+            lambda U, V, rates: (
+                penalty(TwoLayerLinear(U, V), Sample(X, Y, weights), Block(rates, 4, 2), SecondOrder(check=None)).value
+            ),
+            lambda U, V, rates: _blocks(U, V, X, weights, rates),
+            (U[:, :4], V[:, :4], tensor([0.3, 0.3])),  # rates alike, for which eigenvectors have no derivative
         ),
         "ReLU": _Answer(hidden, _relu, small, duals=False),
         "opaque": _Answer(
