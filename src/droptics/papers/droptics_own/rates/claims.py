@@ -108,7 +108,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "copies-kept",
         "Trainings that are broken off end in the numbers of whole ones; copies are kept under all that they depend "
-        "on; looks, tails, rates in attributes and what a pass writes on a module are by definition.",
+        "on; masks, and numbers that a module draws itself, are others in every step and from every seed, the same in "
+        "all copies; looks, tails, buffers, rates in attributes and what a pass writes on a module are by definition.",
         pair(kept_copy_checks.kept_copies),
         ("rates.Fit", "losses.CrossEntropy"),
         "Beside trainings that nobody breaks off.",

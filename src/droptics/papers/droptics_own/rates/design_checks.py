@@ -31,9 +31,11 @@ def designed_effects(factor: float) -> list[Comparison]:
     for sites in (1, 3, 7, 9, 11):
         plan = two_level(sites)
         slopes = normal(sites, sites, 5)
-        told = effects(plan, normal(2, 5) + plan @ slopes)
+        runs = 0.3 * normal(4, len(plan))
+        told = effects(plan, normal(2, 5) + plan @ slopes + runs[:, None])
+        own = slopes.mean(1) + plan.mT @ runs / len(plan)
         found.append(compare(plan.square(), "==", 1.0, f"two levels, {sites} sites"))
-        found.append(compare([one.value for one in told], "==", factor * slopes.mean(1), f"effects of {sites} sites"))
+        found.append(compare([one.value for one in told], "==", factor * own, f"effects of {sites} sites"))
         # at most two columns are to spare: nothing is known of runs
         found.append(compare([one.error for one in told], "==", (slopes.var(1) / 5).sqrt(), f"errors of {sites} sites"))
     groups = {"a": Effect(0.4, 0.19), "b": Effect(-0.2, 0.095), "c": Effect(0.1, 0.053), "d": Effect(-0.5, 0.26)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,7 @@ CPU = torch.device("cpu")
 
 def kept_copies(scale: float) -> list[Comparison]:
     """Trainings that were broken off, rows that are kept, looks in words and numbers, modules as they were."""
-    return by_parts((_resumed, _rows, _looks, _modules, _places), scale)
+    return by_parts((_resumed, _rows, _looks, _modules, _places, _tossed, _taught), scale)
 
 
 def _problem(seed: int = 1, **more: Any) -> Problem:
@@ -287,6 +288,72 @@ def _modules(scale: float) -> list[Comparison]:
         found.append(same(told, ([1], {"a": 1}, 0, False), f"put back, {fails}"))
         held = (module.seen is seen, module.kept is kept, module.state is state)
         found.append(same(held, (True, True, True), f"the same objects, {fails}"))
+    return found
+
+
+class Tossing(nn.Module):
+    """Draws numbers of its own, and tells which and what its dropout kept; a buffer is added before its last layer."""
+
+    def __init__(self, tell: Callable[[tuple[float, Tensor]], None]) -> None:
+        super().__init__()
+        self.drop, self.last, self.tell = nn.Dropout(0.5), linear_head(3, 3, 2).requires_grad_(), tell
+        self.register_buffer("shift", normal(6, 3))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        kept = self.drop(torch.ones_like(inputs))
+        if self.training:
+            self.tell((float(torch.rand(())), kept > 0))
+        return self.last(inputs * kept + self.shift)
+
+
+def _tossed(scale: float) -> list[Comparison]:
+    """Masks and numbers that a module draws itself are others in every step and from every seed, and copies share them.
+
+    Steps of no length leave the losses of the module, buffers included.
+    """
+    inputs, labels = normal(4, 8, 3), torch.arange(8) % 2
+    data = Examples.of((inputs, labels), "train", CPU)
+    fit = Fit(3, 8, "sgd", 1e-30, looks=1)
+    seen: list[list[tuple[float, Tensor]]] = []
+    for rate, seed in ((0.3, 7), (0.6, 7), (0.3, 8)):
+        seen.append([])
+        module = Tossing(seen[-1].append)
+        parts: dict[str, Any] = {"train": data, "probe": data, "validation": data, "before": {"drop": 0.5}}
+        (row,) = train_copies(_problem(module=module, fit=fit, **parts), [{"drop": rate}], seed, "single")
+    numbers, masks = [[one for one, _ in rows] for rows in seen], [[one for _, one in rows] for rows in seen]
+    own = nn.functional.cross_entropy(module.last(inputs + normal(6, 3)), labels, reduction="none")
+    stays = all(bool((low | ~high).all()) for low, high in zip(*masks[:2], strict=True))
+    return [
+        compare(row["losses"], "==", scale * own.detach(), "losses of the module"),
+        same([len(rows) for rows in seen], [3, 3, 3], "a pass a step"),
+        same(len({*numbers[0], *numbers[2]}), 6, "numbers of steps and seeds", scale),
+        same(numbers[1], numbers[0], "copies draw alike"),
+        same(len({str(mask.tolist()) for mask in (*masks[0], *masks[2])}), 6, "masks of steps and seeds", scale),
+        same(stays, True, "what stays at a higher rate stays at a lower one"),
+    ]
+
+
+def _taught(scale: float) -> list[Comparison]:
+    """A function gets a copy in training mode and the seed; losses are those of what it trained, in evaluation mode."""
+    calls: list[tuple[bool, float, int, Any]] = []
+
+    def teach(module: nn.Module, data: Any, seed: int) -> None:
+        norm, drop, last = module.children()
+        calls.append((module.training, drop.p, seed, data))  # type: ignore[arg-type]
+        with torch.no_grad():
+            norm.running_mean.add_(0.5)  # type: ignore[operator]
+            last.bias.add_(2.0)  # type: ignore[operator]
+
+    head = linear_head(3, 3, 2)
+    module = nn.Sequential(nn.BatchNorm1d(3).double(), nn.Dropout(0.5), head).requires_grad_()
+    problem = _problem(module=module, fit=teach, before={"1": 0.5}, data="the data")
+    rows = train_copies(problem, [{"1": 0.2}, {"1": 0.6}], 7, "single")
+    found = [same(calls, [(True, rate, 7, "the data") for rate in (0.2, 0.6)], "what the function gets")]
+    for batch, name in ((problem.validation.parts[0], "losses"), (problem.probe.parts[0], "training")):
+        hidden = (batch.arguments[0] - 0.5) / (1 + 1e-5) ** 0.5
+        own = nn.functional.cross_entropy(head(hidden) + 2.0, batch.targets, reduction="none").detach()
+        wanted = own if name == "losses" else own.mean()
+        found += [compare(row[name], "==", scale * wanted, f"{name} of a function") for row in rows]
     return found
 
 
