@@ -151,8 +151,8 @@ def derivatives(scale: float) -> list[Comparison]:
         change = torch.func.jvp(answer.told, leaves, ways)[1]
         found.append(compare(change, "==", along.sum(), f"along all by a transform, {name}", precision=1e-8))
         if answer.duals:
-            told = _dual(answer, ways, {*places})
-            found.append(compare(told, "==", along.sum(), f"along all, {name}", precision=1e-8))
+            change = _dual(answer, ways, {*places})
+            found.append(compare(change, "==", along.sum(), f"along all, {name}", precision=1e-8))
         found += _batches(name, answer)
     return found
 
