@@ -11,6 +11,7 @@ from droptics.papers.droptics_own.across import (
     fitted_field_checks,
     form_checks,
     limit_checks,
+    model_output_checks,
     option_checks,
     planned_pass_checks,
     refusal_checks,
@@ -429,6 +430,24 @@ CLAIMS: tuple[Claim, ...] = (
         pair(standstill_checks.passed_by),
         ("predictions.predictive", "recommenders.DropoutCompletion", "rates.running.Runner"),
         "By differences; by name and by place.",
+    ),
+    room_claim(
+        "model-outputs",
+        "Outputs of every family under no mask, one for all examples, one for each, and several of these, are sums over "
+        "units; those of networks side by side are those alone, those without masks the matrix times the inputs. A "
+        "layer of a module that takes masks must run once, and the last one end it.",
+        pair(model_output_checks.model_outputs),
+        (
+            "models.TwoLayerLinear",
+            "models.Autoencoder",
+            "models.Connections",
+            "models.DeepLinear",
+            "models.ReLUNet",
+            "models.Factorization",
+            "models.LastLayer",
+            "models.Site",
+        ),
+        WRITTEN,
     ),
     room_claim(
         "watched-runs",
