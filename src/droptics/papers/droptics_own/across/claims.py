@@ -433,7 +433,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "model-outputs",
-        "Outputs of every family under no mask, one for all examples, one for each, and several of these, are sums over "
+        "Outputs of every family under no mask, one for all examples, one for each and several of these are sums over "
         "units; those of networks side by side are those alone, those without masks the matrix times the inputs. A "
         "layer of a module that takes masks must run once, and the last one end it.",
         pair(model_output_checks.model_outputs),
