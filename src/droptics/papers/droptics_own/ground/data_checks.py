@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import torch
@@ -91,9 +90,9 @@ def _roundings(scale: float) -> list[Comparison]:
     assert whole.weights is not None
     parts = [Sample(inputs[k::2], targets[k::2], whole.weights[k::2]) for k in (0, 1)]
     # one example counts little, with numbers so large that it decides
-    far = Sample(*(torch.cat([1e9 * part[:1], part[1:]]) for part in (inputs, targets)), whole.weights)
-    far = replace(far.to(torch.float64), weights=tensor([3e-13, 0.7, 1.3, 0.2, 5.1, 0.9]))
-    cut = [Sample(*(part[at] for part in (far.inputs, far.targets, far.weights))) for at in (slice(0, 1), slice(1, 6))]
+    X, Y = (torch.cat([1e9 * part[:1], part[1:]]).double() for part in (inputs, targets))
+    counts = tensor([3e-13, 0.7, 1.3, 0.2, 5.1, 0.9])
+    far, cut = Sample(X, Y, counts), [Sample(X[at], Y[at], counts[at]) for at in (slice(0, 1), slice(1, 6))]
     for label, data, told, eps in (
         ("single", whole, Moments.of_sample(whole), 2.0**-23),
         ("single, merged", whole, Moments.merged([Moments.of_sample(part) for part in parts]), 4 * 2.0**-23),
