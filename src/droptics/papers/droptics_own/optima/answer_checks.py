@@ -209,6 +209,11 @@ def _rounded(scale: float) -> list[Comparison]:
     told_ceiling = gain_ceiling(values, strengths, told_best)
     found.append(compare(told_ceiling, "==", scale * min(told_best.bound, ceiling), "ceiling of gains", 1e-4))
     found.append(compare(told_ceiling, ">=", told_best.gain, "not below a gain"))
+    # of equal values the ceiling that all layers have together is that of equal shares, here the lower one
+    ones, strong = torch.ones(4).double(), tensor([15.0, 6.0, 1.5])
+    told_best, joint = best_allocation(ones.numpy(), strong.numpy()), float((1 + strong).prod()) - 1
+    found.append(compare(gain_ceiling(ones, strong, told_best), "==", scale * 4 / (1 + 4 * joint), "of equal values"))
+    found.append(compare(told_best.bound, ">", 1.3 * 4 / (1 + 4 * joint), "below the other ceiling"))
     return found
 
 

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import aslinearoperator
 from scipy.stats import chi2
 from torch import Tensor
 
+from droptics.arrays import Array
 from droptics.evidence.claims import Comparison, compare
 from droptics.linalg.jacobi import graded_eigen
 from droptics.linalg.krylov import Krylov, Operator, Ritz, upper_values
@@ -298,4 +299,25 @@ def _allocated(scale: float) -> list[Comparison]:
     grid = np.linspace(0, 1, 2001)
     value = ((grid / (grid + 0.2)) ** 2 + ((1 - grid) / (1.2 - grid)) ** 2).max()
     found.append(compare(gain_bound(p, a, even), "==", scale * value, "two equal layers", precision=1e-6))
+    for strengths, first in (((0.3, 1.2), (0.7, 0.4)), ((2.0, 0.5, 0.1), (0.55, 0.8, 0.65)), ((5.0, 0.02), (0.6, 0.5))):
+        p, a, x = np.array([1.0, 0.64]), np.array(strengths), np.column_stack([first, 1 - np.array(first)])
+        wanted = scale * _weighted_means(p, a, x)
+        found.append(compare(gain_bound(p, a, x), "==", wanted, f"weighted means, {strengths}", precision=1e-6))
     return found
+
+
+def _weighted_means(power: Array, a: Array, x: Array) -> float:
+    """G <= sum_i p_i max sum_j s_j^2 c_ij g(t_j)^(1 / p_i), c_ij = prod_l g_lj / g_ij^(1 / p_i), two directions.
+
+    By a grid of shares t, for both weights p: of the elasticities of g, and of strengths to three quarters.
+    """
+    first, g, bounds = np.linspace(0, 1, 4001), x / (x + a[:, None]), []
+    for weights in (a[:, None] / (x + a[:, None])).mean(1), a**0.75:
+        p = weights / weights.sum()
+        means = power * g.prod(0) / g ** (1 / p[:, None])
+        reached = [first / (first + own) for own in a]
+        sums = [
+            (c[0] * h ** (1 / q) + c[1] * h[::-1] ** (1 / q)).max() for c, h, q in zip(means, reached, p, strict=True)
+        ]
+        bounds.append(float(p @ sums))
+    return min(bounds)
