@@ -87,6 +87,10 @@ def flows_in_full(scale: float) -> list[Comparison]:
             told_parts = [parts.alpha, parts.coadaptation, parts.width, parts.regularizer, parts.effective_width]
             for one, value in zip(told_parts, wanted, strict=True):
                 found.append(compare(one, "==", scale * value, f"split, {label}"))
+    offsets = ReLUNet(biased.weights, [biased.biases[0], torch.zeros(2).double()])  # of the hidden layer alone
+    energy = sum(weights @ hidden("biased", side * inputs).square() / 2 for side in (1, -1))
+    psi = offsets.weights[-1].square().sum(0).sqrt() * energy.sqrt()
+    found.append(compare(flows(offsets, data, symmetrized=True), "==", scale * psi, "flows, symmetrized with offsets"))
     known = Moments.of_sample(data)
     quick = flows(plain, known, symmetrized=True)
     found.append(compare(quick, "==", scale * flows(plain, data, symmetrized=True), "from moments"))
@@ -156,6 +160,10 @@ def _retained(scale: float) -> list[Comparison]:
         positive = retentivity(side * normal(6, 7, 3).abs())
         found.append(compare(positive.value, "==", 0.0, "non-negative data"))
         found.append(compare(float((side * positive.direction <= 0).all()), "==", 1.0, "away from all of them"))
+        dark = side * torch.relu(normal(6, 20, 3))
+        shut = retentivity(dark)
+        told = [1 + shut.value, float((dark @ shut.direction).max()), float((shut.direction**2).sum())]
+        found.append(compare(told, "==", [scale, 0.0, 1.0], "data with zeros"))
     wide = retentivity(normal(7, 4, 6))
     found.append(compare(wide.value, "==", 0.0, "few examples lie in a half-space"))
     images = Sample(normal(8, 6, 2, 2), normal(9, 6, 1), simplex(1, 6))
@@ -244,6 +252,8 @@ def _kept(models: dict[str, tuple[Model, Tensor]], data: Sample, scale: float) -
         ("kept", lambda: export(model, data, torch.zeros(4))),
         ("previous", lambda: export(models["module"][0], data, torch.ones(4), previous="7")),
         ("data", lambda: flows(model, Moments.of_sample(data))),
+        ("data", lambda: flows(models["biased"][0], Moments.of_sample(data), symmetrized=True)),
+        ("data", lambda: flows(models["deep"][0], Moments.of_sample(data), symmetrized=True)),
         ("data", lambda: retentivity(torch.zeros(3, 2).double())),
         ("order", lambda: accuracy_by_width(model, Sample(data.inputs, labels), torch.arange(3))),
         ("values", lambda: evenness(torch.zeros(0))),

@@ -110,6 +110,13 @@ def _exported(scale: float) -> list[Comparison]:
         found.append(same([told[0].out_features, told[2].in_features], [3, 3], "their sizes", scale))
     mixing = nn.Sequential(linear_head(4, 3, 4), nn.Softmax(-1), linear_head(5, 4, 2))
     found.append(refuses(lambda: export(LastLayer.of(mixing), data, kept), "mixes units"))
+    with torch.no_grad():
+        mixing[2].weight[0] = 0.0  # an output that does not see what is mixed
+    found.append(refuses(lambda: export(LastLayer.of(mixing), data, kept), "mixes units", "one output of two"))
+    twice = nn.Sequential(linear_head(4, 3, 4), nn.Tanh(), linear_head(5, 4, 4), nn.Tanh(), linear_head(6, 4, 2))
+    told, whole = export(LastLayer.of(twice), data, kept), twice[:4](data.inputs).detach()
+    head: Any = twice[4]
+    found.append(compare(told(data.inputs), "==", scale * head(whole * kept.double()), "the nearer of two layers"))
     alone = nn.Sequential(linear_head(4, 3, 5), nn.Unflatten(1, (1, 5)), nn.AvgPool1d(2), nn.Flatten())
     last = LastLayer.of(nn.Sequential(*alone, linear_head(6, 2, 2)))
     found.append(refuses(lambda: export(last, data, kept[:2]), "no linear layer with 2 outputs"))
