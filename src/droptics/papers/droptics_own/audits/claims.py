@@ -108,7 +108,7 @@ CLAIMS: tuple[Claim, ...] = (
         "shared-draws",
         "Beyond the least number each, draws go to the sites that cost least to resolve, then where their spread is "
         "largest, within the budget; sites of few units have the penalties of all masks, and intervals of the training "
-        "loss cover theirs.",
+        "loss cover theirs; the seed decides what is drawn.",
         pair(data_checks.shared_draws),
         ("audits.audit",),
         f"{ENUMERATED} Intervals at 99.9999 %.",

@@ -194,6 +194,7 @@ def _own_losses(scale: float) -> list[Comparison]:
         ("Squared", lambda told, goal: (told - goal).square().sum(1).mean(), goals),
         ("CrossEntropy", functional.cross_entropy, labels),
         ("OwnLoss", lambda told, goal: (told - goal).abs().mean(), goals),
+        ("MeanSquared", functional.mse_loss, body.eval()(inputs).detach() + 1e-3 * goals),  # however small it is
     )
     for name, loss, targets in cases:
         data = [{"inputs": inputs[part], "labels": targets[part]} for part in (slice(4), slice(4, 10))]
@@ -298,7 +299,21 @@ def shared_draws(scale: float) -> list[Comparison]:
         total = report.training_loss.value - report.clean_loss - sum(i.penalty.value for i in report.sites if i.penalty)
         if report.interaction is not None and report.rest is None:
             found.append(compare(report.interaction.value, "==", total, f"interaction, {budget}"))
-    return found
+    return found + _seeded(scale)
+
+
+def _seeded(scale: float) -> list[Comparison]:
+    """Masks of an audit are those of its seed: the same once more, others for another."""
+    module, data = stack((3, 9, 2), (0.3,), nn.Tanh), sample(5, 8, 3, 2)
+    drawn = []
+    for seed in (1, 1, 2):
+        (site,) = audit(module, data, nn.L1Loss(), rates=(), draws=2, seed=seed).sites
+        assert site.penalty is not None
+        drawn.append(site.penalty.value)
+    return [
+        compare(drawn[1], "==", scale * drawn[0], "the same seed"),
+        compare(drawn[2], "!=", drawn[0], "another seed"),
+    ]
 
 
 def spread_of_predictions(scale: float) -> list[Comparison]:
