@@ -236,7 +236,8 @@ def test_compiled_modules_are_audited_as_written(way):
         ("OwnLoss", functional.l1_loss),
     ],
 )
-def test_a_loss_of_the_models_own_is_known_where_it_is_one_of_ours(name, loss):
+@pytest.mark.parametrize("size", [1.0, 1e-3])
+def test_a_loss_of_the_models_own_is_known_where_it_is_one_of_ours(name, loss, size):
     """Then every example has its own loss, and the penalty of the head is exact."""
 
     class Owning(nn.Module):
@@ -249,6 +250,9 @@ def test_a_loss_of_the_models_own_is_known_where_it_is_one_of_ours(name, loss):
             return {"logits": outputs} if labels is None else {"loss": loss(outputs, labels), "logits": outputs}
 
     inputs, labels = regression_data()
+    with torch.no_grad():
+        near = regression_net().eval()(inputs)
+    labels = near + size * (labels - near)
     report = audit(Owning(), [{"inputs": inputs, "labels": labels}], "model", rates=(), draws=2)
     assert report.loss == name
     with torch.no_grad():

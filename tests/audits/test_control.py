@@ -250,3 +250,11 @@ def test_sites_that_draw_for_themselves_do_so_as_often_as_was_asked(draws, each)
     (item,) = (item for item in report.sites if item.penalty is not None)
     numbers = item.penalty, item.curve[0].penalty, report.rest
     assert [number.method for number in numbers] == [f"Monte Carlo, {2 * each} draws"] * 3, "of two batches"
+
+
+def test_masks_are_those_of_the_seed():
+    module = seeded(nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Dropout(0.3), nn.Linear(9, 2))).double()
+    data = normal(8, 6, seed=1), normal(8, 2, seed=2)
+    options = {"draws": 2, "rates": (), "progress": False}
+    first, again, other = (audit(module, data, nn.L1Loss(), seed=seed, **options) for seed in (1, 1, 2))
+    assert first.sites[0].penalty == again.sites[0].penalty != other.sites[0].penalty
