@@ -602,3 +602,37 @@ def test_labels_of_one_output_are_read_by_their_side():
         data = Sample(inputs, targets)
         assert coadaptation.evaluate(net, data, kept).full == pytest.approx(2 / 3)
         assert float(coadaptation.accuracy_by_width(net, data)[-1]) == pytest.approx(2 / 3)
+
+
+def test_data_with_zeros_lie_in_a_closed_half_space():
+    """Every coordinate is zero somewhere: the worst half-space turns away from all examples, on either side."""
+    points = torch.relu(randn(30, 3))
+    assert bool((points.amin(0) == 0).all())
+    for side in (1, -1):
+        found = coadaptation.retentivity(side * points)
+        assert found.value == 0
+        assert bool((side * points @ found.direction <= 0).all())
+
+
+def test_symmetrized_flows_notice_offsets_of_the_hidden_layer():
+    data = Sample(randn(20, 3), torch.zeros(20, 2).double())
+    net = ReLUNet([randn(4, 3), randn(2, 4)], [randn(4), torch.zeros(2).double()])
+    both = [torch.relu(side * data.inputs @ net.weights[0].mT + net.biases[0]).square().mean(0) for side in (1, -1)]
+    wanted = net.weights[1].norm(dim=0) * (sum(both) / 2).sqrt()
+    torch.testing.assert_close(coadaptation.flows(net, data, symmetrized=True), wanted)
+    deep = ReLUNet([randn(4, 3), randn(5, 4), randn(2, 5)])
+    for model in (net, deep):  # second moments do not determine these
+        with pytest.raises(ValueError, match="data must be a Sample"):
+            coadaptation.flows(model, Moments.of_sample(data), symmetrized=True)
+
+
+def test_export_takes_the_layer_next_to_the_head_and_looks_at_every_output():
+    data, kept = Sample(randn(20, 3), torch.zeros(20, 2).double()), torch.tensor([True, False, True, True])
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 2)).double()
+    told = coadaptation.export(LastLayer.of(net), data, kept)
+    torch.testing.assert_close(told(data.inputs), net[4](net[:4](data.inputs) * kept))
+    mixing = nn.Sequential(nn.Linear(3, 4), nn.Softmax(-1), nn.Linear(4, 2)).double()
+    with torch.no_grad():
+        mixing[2].weight[0] = 0.0  # this output does not see what is mixed
+    with pytest.raises(ValueError, match="mixes units"):
+        coadaptation.export(LastLayer.of(mixing), data, kept)
