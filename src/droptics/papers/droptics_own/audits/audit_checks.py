@@ -353,8 +353,8 @@ def _louder_sites(scale: float) -> list[Comparison]:
     body = stack((3, 4, 2), (1e-12,), nn.Tanh)
     report = audit(nn.Sequential(Louder(), nn.AlphaDropout(1e-12), *body), (inputs, targets), "squared", rates=())
     clean, louder = (error(masked(body, factor * inputs, {})) for factor in (1.0, 1.5))
-    paid = [0.0 if site.penalty is None else site.penalty.value for site in report.sites]
-    told = (report.clean_loss, report.training_loss.value, *(louder + value for value in paid))
+    noises = [0.0 if site.penalty is None else site.penalty.value for site in report.sites]
+    told = (report.clean_loss, report.training_loss.value, *(louder + value for value in noises))
     wanted = (clean, *[clean + scale * (louder - clean)] * 3)
     found.append(compare(told, "==", wanted, "noise that is no mask has no part in it", precision=1e-8))
     return found

@@ -248,9 +248,9 @@ def planted_mistakes(scale: float) -> list[Comparison]:
 def _own_rates(scale: float, data: Sample) -> list[Comparison]:
     """What is told of masks written by hand: the rate that they say they have, else the one that was seen."""
     found: list[Comparison] = []
-    for part, late in ((nn.Dropout(0.3), False), (Stuck(0.3), True)):
-        (site,) = audit(Planted("part", part), data, rates=(), budget=4).sites
-        found.append(same(site.site.in_evaluation, late, f"in evaluation mode, {type(part).__name__}", scale))
+    for layer, late in ((nn.Dropout(0.3), False), (Stuck(0.3), True)):
+        (site,) = audit(Planted("part", layer), data, rates=(), budget=4).sites
+        found.append(same(site.site.in_evaluation, late, f"in evaluation mode, {type(layer).__name__}", scale))
     always = OwnMask(2.0, True)
     for part, says, kind, unit in (
         (OwnMask(2.0), None, "OwnMask", None),
