@@ -354,9 +354,9 @@ def _louder_sites(scale: float) -> list[Comparison]:
     report = audit(nn.Sequential(Louder(), nn.AlphaDropout(1e-12), *body), (inputs, targets), "squared", rates=())
     clean, louder = (error(masked(body, factor * inputs, {})) for factor in (1.0, 1.5))
     noises = [0.0 if site.penalty is None else site.penalty.value for site in report.sites]
-    told = (report.clean_loss, report.training_loss.value, *(louder + value for value in noises))
+    numbers = (report.clean_loss, report.training_loss.value, *(louder + value for value in noises))
     wanted = (clean, *[clean + scale * (louder - clean)] * 3)
-    found.append(compare(told, "==", wanted, "noise that is no mask has no part in it", precision=1e-8))
+    found.append(compare(numbers, "==", wanted, "noise that is no mask has no part in it", precision=1e-8))
     return found
 
 

@@ -248,9 +248,17 @@ def planted_mistakes(scale: float) -> list[Comparison]:
 def _own_rates(scale: float, data: Sample) -> list[Comparison]:
     """What is told of masks written by hand: the rate that they say they have, else the one that was seen."""
     found: list[Comparison] = []
-    for layer, late in ((nn.Dropout(0.3), False), (Stuck(0.3), True)):
-        (site,) = audit(Planted("part", layer), data, rates=(), budget=4).sites
-        found.append(same(site.site.in_evaluation, late, f"in evaluation mode, {type(layer).__name__}", scale))
+    cases: tuple[tuple[str, nn.Module, bool, str | None], ...] = (
+        ("part", nn.Dropout(0.3), False, "entry"),
+        ("part", Stuck(0.3), True, "entry"),
+        ("part", nn.AlphaDropout(0.3), False, None),
+        ("part", nn.Dropout1d(0.3), False, None),  # of two dimensions: torch drops examples
+        ("flat", nn.Dropout1d(0.3), False, "channel"),
+    )
+    for kind, layer, late, falls in cases:
+        (site,) = audit(Planted(kind, layer), data, rates=(), budget=4).sites
+        told_of = (site.site.in_evaluation, site.site.unit)
+        found.append(same(told_of, (late, falls), f"in evaluation mode, what falls: {layer}, {kind}", scale))
     always = OwnMask(2.0, True)
     for part, says, kind, unit in (
         (OwnMask(2.0), None, "OwnMask", None),
