@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -216,6 +217,9 @@ def _estimated(scale: float) -> list[Comparison]:
         found.append(compare(mean.lower, "==", scale * (told.plain.center + center - half[0]), f"lower mean, {label}"))
         found.append(compare(variance.upper, "==", scale * value * ratio.exp(), f"upper variance, {label}"))
         found.append(compare(variance.lower, "==", scale * value * (-ratio).exp(), f"lower variance, {label}"))
+    few = predictive(net, inputs, _law((MANY, NINE / 20, LAST)), MonteCarlo(15, seed=3))
+    ends = [(float(part.lower.max()), float(part.upper.min())) for part in (few.mean, few.variance)]
+    found.append(same(ends, [(-math.inf, math.inf), (0.0, math.inf)], f"ends that are withheld: {few.mean.method}"))
     shown = sum("lower variance" in one.label for one in found)
     return [*found, same(shown >= 4, True, f"intervals that are shown: {shown}")]
 

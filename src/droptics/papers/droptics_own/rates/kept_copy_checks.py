@@ -133,7 +133,23 @@ def _numbered(scale: float, rates: list[dict[str, float]]) -> list[Comparison]:
     told = train_copies(many, [dict.fromkeys(one, 0.0) for one in inner], 7, "population")
     for one, other in zip(told, wanted, strict=True):
         found.append(compare(one["losses"], "==", scale * tensor(other["losses"]), "a number beside", 1e-12))
-    return found
+    base: dict[str, Any] = {"value": normal(4, 20, 3), "factor": factor, "labels": labels}
+    others: tuple[dict[str, Any], ...] = ({}, {"factor": 1.5}, {"factor": 1.6}, {"value": -normal(4, 20, 3)})
+    told_of = [Examples.of([base | other], "train", CPU).digest() for other in others]
+    found.append(same((told_of[1] == told_of[0], len(set(told_of))), (True, 3), "examples by all that has a name"))
+    return found + _some(scale, plain)
+
+
+def _some(scale: float, examples: Examples) -> list[Comparison]:
+    """Some examples are drawn, each once and in their order, with their labels, others from other seeds."""
+    whole, drawn = examples.parts[0], [examples.some(9, seed).parts[0] for seed in range(3)]
+    places = [(part.arguments[0][:, None] == whole.arguments[0]).all(-1).int().argmax(1).tolist() for part in drawn]
+    found = [same(len({tuple(own) for own in places}), 3, "others from other seeds", scale)]
+    for own, part in zip(places, drawn, strict=True):
+        found.append(same((own == sorted(set(own)), len(own)), (True, 9), "each once, in order"))
+        found.append(compare(part.arguments[0], "==", scale * whole.arguments[0][own], "some examples"))
+        found.append(same(torch.equal(part.targets, whole.targets[own]), True, "their labels"))
+    return [*found, same(examples.some(20, 1) is examples, True, "all of them", scale)]
 
 
 def _rows(scale: float) -> list[Comparison]:
