@@ -122,6 +122,8 @@ def _choosing(scale: float) -> list[Comparison]:
     inputs, targets = pair(1, 12, 3, 2)
     scanned = tune_rates(DropoutRidgeCV(drops=[0.6, 0.2], fit_intercept=False), (inputs, targets), None, progress=False)
     found = [same([point.rate for point in scanned.points], [0.2, 0.6], "its own rates", scale)]
+    asked = tune_rates(DropoutRidgeCV(drops=[0.6, 0.2]), (inputs, targets), None, scan=(0.5, 0.1), progress=False)
+    found.append(same([point.rate for point in asked.points], [0.1, 0.5], "rates that are asked for", scale))
     for point in scanned.points:
         errors = []
         for i in range(12):
