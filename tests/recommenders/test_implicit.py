@@ -188,6 +188,20 @@ def test_rankers_add_up(planted):
             StackedRanker(bad).fit(planted)
 
 
+@pytest.mark.parametrize("feedback", ["implicit", "graded"])
+def test_a_sum_of_rankers_takes_grades_as_its_members_do(planted, feedback):
+    options = {"feedback": feedback, "threshold": 3.0}
+    members = [DropoutAutoencoder(0.4, 3.0, **options), ImplicitDropoutCompletion(4, **options)]
+    stack = StackedRanker(members).fit(planted)
+    row = np.zeros((1, len(stack.item_ids_)))
+    row[0, [0, 2]] = (4.5, 3.0) if feedback == "graded" else 1.0
+    listed = stack.recommend_new((["x"] * 3, stack.item_ids_[:3], [4.5, 1.0, 3.0]), 4)["x"]
+    scores = stack.scores(row)[0]
+    best = [k for k in np.argsort(-scores, kind="stable") if row[0, k] == 0][:4]
+    assert np.array_equal(listed.items, stack.item_ids_[best])
+    assert np.allclose(listed.scores, scores[best], rtol=1e-6)
+
+
 def test_as_many_steps_as_columns_solve_a_row():
     """Conjugate gradients end after one step for every unknown; twice as many leave rounding alone."""
     rng = np.random.default_rng(3)

@@ -32,7 +32,7 @@ LENGTHS, METRICS = (1, 3, 5), ("recall", "ndcg", "precision", "hit")
 
 def asked_rankers(scale: float) -> list[Comparison]:
     """Recommendations, evaluations, and a width and rate chosen on held-out ratings, by hand."""
-    return by_parts((_recommended, _strangers, _evaluated, _completed, _chosen), scale)
+    return by_parts((_recommended, _strangers, _summed, _evaluated, _completed, _chosen), scale)
 
 
 def _top(scores: Array, allowed: Array, count: int) -> Array:
@@ -109,6 +109,30 @@ def _strangers(scale: float) -> list[Comparison]:
             ids = [one for one in model.item_ids_[_top(counts, np.arange(8), 8)] if one != seen]
             wanted.append(1 / (1 + ids.index(hidden)))
         found.append(compare(judged, "==", scale * np.array(wanted), f"ranks by popularity, {name}"))
+    return found
+
+
+def _summed(scale: float) -> list[Comparison]:
+    """Lists of a sum of rankers for a new user by her grades from a threshold on, as its members take them."""
+    found: list[Comparison] = []
+    _, (users, items, _) = interactions(4, 15, 8, 0.5)
+    grades = 1.0 + (3 * users + 5 * items) % 4
+    for feedback in ("graded", "implicit"):
+        kind: dict[str, Any] = {"feedback": feedback, "threshold": 2.0}
+        pair = [DropoutAutoencoder(0.3, 0.8, dtype="float64", **kind), LocalAutoencoder(3, 0.3, 0.8, **kind)]
+        model = StackedRanker(pair).fit((users, items, grades))
+        ids, kept = model.item_ids_, grades >= 2.0
+        table = np.zeros((15, len(ids)))
+        table[users[kept], np.argsort(ids)[items[kept]]] = grades[kept] if feedback == "graded" else 1.0
+        dense = [model.members_[0].weights(), model.members_[1].weights().toarray()]
+        fresh, given = np.zeros(len(ids)), {0: 3.5, 2: 1.5, 5: 2.0, 6: 4.0}
+        for place, grade in given.items():
+            fresh[place] = (grade if feedback == "graded" else 1.0) * (grade >= 2.0)
+        scores = np.sum([fresh @ weights / (table @ weights).std() for weights in dense], axis=0)
+        asked = np.array(["x"] * 4), ids[list(given)], np.array(list(given.values()))
+        top = _top(scores, np.flatnonzero(fresh == 0), 5)
+        told = model.recommend_new(asked, 5)["x"]
+        found += _listed(told, ids[top], scores[top], scale, f"a sum of rankers, {feedback}")
     return found
 
 
