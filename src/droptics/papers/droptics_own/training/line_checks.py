@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from droptics.attacks import Fgsm, Pgd, Threat
+from droptics.attacks import Fgsm, Pgd, Reflected, Threat
 from droptics.data import Entries, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic, Squared
@@ -161,6 +161,9 @@ def _doubted(scale: float) -> list[Comparison]:
             words = words if strong > weak + 0.25 else ""
             told = objective.doubt(forward, known)
             found.append(same(told[: len(words)] if words else told, words, f"doubt, {name}, {type(method)}", scale))
+    fast: Any = Adversarial.fast(threat, Reflected(CrossEntropy()))
+    told_fast = type(fast.loss), type(fast.method.loss), fast.method.step, fast.method.steps
+    found.append(same(told_fast, (CrossEntropy, Reflected, 0.625, 1), "a reflected loss is climbed alone", scale))
     several = Adversarial(threat, Pgd(steps=2))
     found.append(same(several.doubt(bent, batch), "", "several steps are not doubted", scale))
     free = Free(threat, step=None)

@@ -197,6 +197,10 @@ def _alone(scale: float) -> list[Comparison]:
         told = numbers.normal(INPUTS, 4 * stretch, 4, (5, 3), wide)
         truth = scale * torch.stack([one[stretch] for one in own])
         found.append(compare(told, "==", truth, f"NumPy's normal numbers of two runs, stretch {stretch}", 1e-14))
+    single = [np.random.Generator(np.random.SFC64([run, 1])).standard_normal(40001, dtype=np.float32) for run in (3, 8)]
+    told = Sequential([3, 8], CPU).normal(INPUTS, 0, 1, (40001, 1), torch.ones(())).flatten(1)
+    found.append(compare(told, "==", scale * np.stack(single), "NumPy's numbers in single precision", 1e-6))
+    found.append(compare(np.abs(single).max(1), ">", 3.66, "some of which lie in the tails"))
     for kind in (Sequential, Counted):
         both, each = kind([3, 8], CPU), [kind([run], CPU) for run in (3, 8)]
         draws: dict[str, Callable[[Numbers, int], Tensor]] = {

@@ -155,7 +155,7 @@ def _trained(scale: float) -> list[Comparison]:
         ("batches", two, Dropout(Bernoulli(0.3, 5), per="step"), {"batch_size": 4}),
         ("masks each", two, Dropout(Bernoulli(0.3, 5), per="example"), {"batch_size": 4, "decay": 0.1}),
         ("frozen", two, Dropout(Bernoulli(0.3, 5)), {"frozen": (1,), "schedule": Inverse(2.0)}),
-        ("norms", deep, Dropout(pair), {"max_norm": MaxNorm(0.8, (0, 2)), "schedule": Cosine(8)}),
+        ("norms", deep, Dropout(pair), {"max_norm": MaxNorm(0.4, (0, 2)), "schedule": Cosine(8)}),
         (
             "columns",
             deep,
