@@ -161,7 +161,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "audit-totals",
         "Rests and shifts, totals, exact and drawn penalties of sites, their curves and shares, what is measured, "
-        "bounds of heads, layers that are left out and parts of two shards are what the sums of an audit say.",
+        "bounds of heads, what is no head, layers that are left out and parts of two shards are what the sums of an "
+        "audit say.",
         pair(total_checks.audited_totals),
         ("audits.Report", "data.Sample", "losses.CrossEntropy"),
         "From sums that are given; heads by all masks.",

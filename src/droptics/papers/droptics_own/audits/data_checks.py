@@ -138,6 +138,12 @@ def _unlabelled(scale: float) -> list[Comparison]:
         found.append(compare(accuracies, "==", scale * tensor([right, right, most]), f"accuracies, {name}"))
         found.append(compare(report.training_loss.lower, "<=", whole.detach(), f"under masks from below, {name}"))
         found.append(compare(report.training_loss.upper, ">=", whole.detach(), f"under masks from above, {name}"))
+    narrow = stack((3, 3, 3), (0.3,), nn.Tanh).eval()  # of few units: all outcomes are listed
+    many, chances = every_mask(narrow, inputs[kept], {2: 0.3})
+    mean = sum(chance * functional.cross_entropy(one, labels[kept]) for one, chance in zip(many, chances, strict=True))
+    report = audit(narrow, (inputs, labels), rates=(), batch_size=6)
+    ends = [getattr(report.training_loss, end) for end in ("value", "lower", "upper")]
+    found.append(compare(ends, "==", scale * mean.detach().expand(3), "under all masks"))
     return found
 
 

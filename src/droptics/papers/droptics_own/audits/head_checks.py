@@ -10,6 +10,7 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 
+from droptics.audits import audit
 from droptics.audits import heads as parts
 from droptics.audits.batches import Batch
 from droptics.audits.digest import groups
@@ -98,6 +99,43 @@ def heads(scale: float) -> list[Comparison]:
     both = torch.cat([normal(3, 3, 1), normal(4, 3, 1)])
     assert wide.energies is not None
     found.append(compare(wide.energies, "==", scale * both.square().mean(0), "energies of two batches"))
+    return found
+
+
+class _Shrinking(nn.Module):
+    """Features that shrink by what falls, so that outputs do not follow masks as a linear layer does; rows may fall."""
+
+    def __init__(self, drop: nn.Module, share: float) -> None:
+        super().__init__()
+        self.drop, self.last, self.share = drop, linear_head(3, 4, 2), share
+
+    def after(self, features: Tensor, dropped: Tensor) -> Tensor:
+        """Outputs of what is left in training."""
+        return self.last(dropped / (1 + self.share * (dropped - features).square().sum(-1, keepdim=True)))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        dropped = self.drop(inputs)
+        return self.after(inputs, dropped) if self.training and self.share else self.last(dropped)
+
+
+def no_heads(scale: float) -> list[Comparison]:
+    """Rows that fall as a whole, and features that shrink by what falls: no formula of the last layer is theirs."""
+    found: list[Comparison] = []
+    inputs, targets = normal(1, 12, 4), normal(2, 12, 2)
+    units = tensor([[float(k >> j & 1) for j in range(4)] for k in range(16)])
+    for name, module, kept in (
+        ("rows", _Shrinking(nn.Dropout1d(0.3), 0.0), tensor([[0.0] * 4, [1.0] * 4])),
+        ("shrinking", _Shrinking(nn.Dropout(0.3), 0.2), units),
+    ):
+        fewer = kept[:, :1] if name == "rows" else kept
+        chances = (0.7 * fewer + 0.3 * (1 - fewer)).prod(1)
+        with torch.no_grad():
+            losses = (module.after(inputs, inputs * kept[:, None] / 0.7) - targets).square().sum(-1).mean(1)
+            truth = float(chances @ losses - (module.last(inputs) - targets).square().sum(1).mean())
+        (site,) = audit(module, (inputs, targets), "squared", rates=(), draws=60, confidence=0.9999).sites
+        told = ends(site.penalty)
+        found.append(compare([told[1], -told[2]], "<=", scale * tensor([truth, -truth]), f"no formula for {name}"))
+        found.append(compare(told[2] - told[1], "<=", 2.0, f"its width, {name}"))
     return found
 
 

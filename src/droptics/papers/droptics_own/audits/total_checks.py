@@ -20,7 +20,7 @@ from droptics.audits.units import UnitTally
 from droptics.estimates import PlainEstimate
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Squared
-from droptics.papers.droptics_own.audits.head_checks import asked_for, ends, groups_of, heads, left_out
+from droptics.papers.droptics_own.audits.head_checks import asked_for, ends, groups_of, heads, left_out, no_heads
 from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, tensor
 
@@ -34,6 +34,7 @@ def audited_totals(scale: float) -> list[Comparison]:
         *_sites(scale),
         *_reports(scale),
         *heads(scale),
+        *no_heads(scale),
         *left_out(scale),
         *groups_of(scale),
     ]
