@@ -342,6 +342,7 @@ def arrays(scale: float) -> list[Comparison]:
         long = b"\x93NUMPY\x02\x00" + (10_001).to_bytes(4, "little") + b" " * 10_001
         path.write_bytes(long)
         found.append(refuses(lambda: read_npy(path), "a header of 10,001 bytes"))
+        found.append(refuses(lambda: read_npz(folder / "a.npz", "rows", "absent"), "has no array 'absent'"))
         accented: dict[str, Any] = {"\u00e9": table}
         np.savez(folder / "d.npz", **accented)
         found.append(refuses(lambda: read_npz(folder / "d.npz"), "whose name is not plain"))
@@ -349,7 +350,7 @@ def arrays(scale: float) -> list[Comparison]:
         found.append(refuses(lambda: read_npz(folder / "d.npz"), "is not an array (.npy)"))
         (folder / "d.npz").write_bytes(pickle.dumps(3))
         found.append(refuses(lambda: read_npz(folder / "d.npz"), "not an archive of arrays"))
-        texts = {"z": "1", "a": "\u00e9", "m": "x" * 30}
+        texts = dict.fromkeys("qbxcy", "0") | {"z": "1", "a": "\u00e9", "m": "x" * 30}
         write_arrays(folder / "e.safetensors", {"rows": table, "turned": table.T}, texts)
         told, words_ = read_numpy_tensors(folder / "e.safetensors")
         found.append(compare(told["turned"], "==", scale * table.T, "an array that was turned"))

@@ -6,6 +6,7 @@ import functools
 import io
 import itertools
 import json
+import logging
 import pickle
 import tempfile
 import warnings
@@ -62,6 +63,7 @@ def module_files(scale: float) -> list[Comparison]:
         for file, content in (("a.pt2", program), ("b.pt", script), ("c.pt", state)):
             (folder / file).write_bytes(content)
         found.append(compare(read_program(folder / "a.pt2")(points), "==", scale * wanted, "an exported program"))
+        found.append(same(logging.getLogger("torch.export").disabled, False, "what torch logs, afterwards", scale))
         found.append(compare(read_script(folder / "b.pt")(points), "==", scale * wanted, "a script"))
         found.append(
             same(

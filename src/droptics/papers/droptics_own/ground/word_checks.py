@@ -292,6 +292,8 @@ def _answers(scale: float) -> list[Comparison]:
     for given in (broken, Judged(one, broken.weight)):
         lost = said(partial(both, 2.0**30 * one, given))
         found.append(same(lost, text, f"NaN in a {type(given).__name__}", scale))
+    told = said(partial(both, one, Pair((2.0**30 * one,), 0)))
+    found.append(same(told.split(" holds")[0], "layer", "large numbers in a tuple of a dataclass", scale))
 
     @checked_rules
     def rule(value: object, factor: Positive = 2.0) -> float:
