@@ -37,7 +37,9 @@ CLAIMS: tuple[Claim, ...] = (
         "Ascents that begin at random points, and again at random after a run from the inputs or from given points: "
         "examples that are wrong from the start stay where they are if the fooled leave, and climb like all others if "
         "nobody does; points, counts and restarts are those of single examples. So are those of all wrong classes that "
-        "are aimed at side by side from given points. Who meets no gradient where it starts is stuck.",
+        "are aimed at side by side from given points. Later runs of adaptive ascents begin at random, too, or where "
+        "they are told to, and later runs aim at the next nearest class. Who meets no gradient where it starts is "
+        "stuck.",
         pair(random_start_checks.random_starts),
         ("attacks.Apgd", "attacks.Margin", "attacks.Pgd", "attacks.Threat"),
         "By autograd, example by example.",
@@ -58,8 +60,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "attacks-in-full",
-        "Losses that attacks climb, aimed or not, sizes of steps, steps up layers in rows, with hooks and without, "
-        "whole random searches by squares with what their runs keep and repeat, judged searches, the reasons to doubt "
+        "Losses that attacks climb, aimed or not, what methods take unless they are told, sizes of steps, steps up "
+        "layers in rows, with hooks and without, passes in half precision, whole random searches by squares with what their runs keep and repeat, judged searches, the reasons to doubt "
         "them and errors by radius are those of examples taken one by one.",
         pair(loss_checks.attacks_in_full),
         (

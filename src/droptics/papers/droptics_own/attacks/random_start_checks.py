@@ -61,7 +61,7 @@ def random_starts(scale: float) -> list[Comparison]:
         found.append(compare(trail.inputs[wrong], "==", scale * inputs[wrong], f"left alone, adaptive, {norm}"))
         found.append(compare(trail.fooled[wrong].double(), "==", scale, f"and counted, {norm}"))
         found.append(compare(int(trail.tally[0]), "==", scale * 3, f"from the start, adaptive, {norm}"))
-    return [*found, *_still(scale), *_side_by_side(scale)]
+    return [*found, *_still(scale), *_restarted(scale), *_side_by_side(scale)]
 
 
 def _still(scale: float) -> list[Comparison]:
@@ -91,6 +91,42 @@ def _still(scale: float) -> list[Comparison]:
             wanted = [[2.0, 2.0, 1.0, 1.0, 1.0], [1.0, 1.0, 2.0, 2.0, 1.0]]
             found.append(compare(told[0], "==", [scale * one for one in wanted[0]], f"stuck where it is flat, {name}"))
             found.append(compare(told[1], "==", [scale * one for one in wanted[1]], f"fooled beside, {name}"))
+    return found
+
+
+def _bent(points: Tensor) -> Tensor:
+    """Flat up to 1/2, and wrong from 0.55 on."""
+    return torch.cat([torch.full_like(points, 2.0), 40 * torch.relu(points - 0.5)], 1)
+
+
+def _capped(points: Tensor) -> Tensor:
+    """At 0.3 the second class is nearest, by its slope, but stops growing; the third one wins below 0."""
+    second, third = 0.5 + 4 * (points - 0.3).clamp_max(0.1), 0.4 - 2 * (points - 0.3)
+    return torch.cat([torch.ones_like(points), second, third], 1)
+
+
+def _restarted(scale: float) -> list[Comparison]:
+    """Later runs begin at random, or where they are told to, and aim at the class that is next nearest."""
+    found: list[Comparison] = []
+    inputs, labels = torch.full((9, 1), 0.3).double(), torch.zeros(9).long()
+    near, wide = (Threat("linf", radius).around(inputs) for radius in (0.4, 2.0))
+    each = torch.tensor([[0.32, 0.6], [0.32, 0.31], [0.6, 0.32]]).double().repeat(3, 1)[:, :, None]
+    every, none, ends = torch.ones(9).double(), torch.zeros(9).double(), torch.tensor([1.0, 0.0, 1.0]).repeat(3)
+    cases: list[tuple[Any, Any, Any, Tensor]] = [(AdaptiveAscent, _bent, Apgd(steps=3, start=each, restarts=2), ends)]
+    for begin in ("input", inputs + 0.02):
+        cases += [
+            (AdaptiveAscent, _bent, Apgd(steps=2, start=begin), none),  # type: ignore[arg-type]
+            (AdaptiveAscent, _bent, Apgd(steps=2, start=begin, restarts=16), every),  # type: ignore[arg-type]
+        ]
+    for restarts, wanted in ((1, none), (2, every)):
+        cases += [(AdaptiveAscent, _capped, Apgd(Margin(), steps=20, restarts=restarts), wanted)]
+        kinds = (Ascent, DeviceAscent, AskingAscent)
+        cases += [(kind, _capped, Pgd(Margin(), steps=20, restarts=restarts), wanted) for kind in kinds]
+    for kind, model, method, wanted in cases:
+        region, draws = wide if model is _bent else near, torch.Generator().manual_seed(1)
+        trail = kind(differentiable(model), region, labels, method, draws).run()
+        name = f"{kind.__name__}, {method.restarts} runs, {model.__name__}"
+        found.append(compare(1 + trail.fooled.double(), "==", scale * (1 + wanted), f"who is fooled, {name}"))
     return found
 
 

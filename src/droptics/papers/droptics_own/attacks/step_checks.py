@@ -223,8 +223,18 @@ def _single(scale: float) -> list[Comparison]:
     plain = nn.Sequential(linear_head(1, 4, 5), nn.ReLU(), linear_head(3, 5, 3)).float()
     with torch.autocast("cpu", torch.bfloat16):  # layers round there, which no formula of theirs does
         kinds = isinstance(differentiable(plain), PlainMlp), Chain.of(plain) is None
+    bent, tape = net.float(), tape_of(net.float(), Pgd(precision="half"))
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # of processors that cannot do it
+        with torch.autocast("cpu", torch.bfloat16):
+            rounded = bent(data.inputs).double()
+        forward, own = tape.forward(data.inputs).double(), bent(data.inputs).double()
     # sums of at most ten products, and points near one: some ten roundings of 6e-8, beside 4e-3 of eight digits
     return [
+        compare(forward, "==", scale * rounded, "passes in eight digits, where they are asked for", 1e-6),
+        compare((rounded - own).abs().max(), ">", 1e-4, "which are others"),
+        compare(tape.scores(data.inputs).double(), "==", scale * own, "outputs in their own precision", 1e-6),
+        compare(tape.slack, "==", scale * 8 * 2.0**-7, "eight roundings"),
         compare(moves, "==", scale * wanted, "a step in single precision", 3e-6),
         same((*kinds, isinstance(differentiable(plain), PlainMlp)), (False, True, True), "by formula", scale),
     ]
