@@ -454,7 +454,8 @@ CLAIMS: tuple[Claim, ...] = (
         "A watched run at another rate, on, off or as written, in training and in evaluation, returns what a module "
         "made with that rate returns, and tells of every call the place, its own rate, whether the module asks for it "
         "and whether it drops: of every kind of dropout, attention and recurrent layers. Training without statistics "
-        "leaves norm layers and named parts in evaluation; modes, buffers and generators come back.",
+        "leaves norm layers and named parts in evaluation; layers are left out by chance, hooks see their own thread "
+        "alone, and modes, buffers and generators come back.",
         pair(watched_run_checks.watched_runs),
         ("models.watching.watched", "models.modes.undisturbed"),
         "Beside torch's own on the same random numbers.",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from droptics.evidence.claims import Comparison, compare
+from droptics.models.hooks import hooked
 from droptics.models.modes import set_training, training_without_statistics, undisturbed, unmoved
 from droptics.models.watching import all_off, all_on, as_written, only, watched
 from droptics.papers.droptics_own.telling import same
@@ -32,6 +35,13 @@ class _Attending(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         rate = self.rate if self.training else 0.0
         return functional.scaled_dot_product_attention(x, x, x, dropout_p=rate, is_causal=True)
+
+
+class _Placed(_Attending):
+    """The same with its arguments by position."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(x, x, x, None, self.rate if self.training else 0.0)
 
 
 class _Called(nn.Module):
@@ -54,6 +64,7 @@ KINDS: dict[str, tuple[Callable[[float], nn.Module], str]] = {
     "alpha": (nn.AlphaDropout, ""),
     "maps of alpha": (nn.FeatureAlphaDropout, ""),
     "attention": (_Attending, "attention_dropout"),
+    "attention by position": (_Placed, "attention_dropout"),
     "heads": (lambda rate: nn.MultiheadAttention(4, 2, rate, batch_first=True), "attention_dropout"),
     "lstm": (lambda rate: nn.LSTM(4, 3, 2, dropout=rate, batch_first=True), "LSTM_dropout"),
     "gru": (lambda rate: nn.GRU(4, 3, 3, dropout=rate, batch_first=True), "GRU_dropout"),
@@ -64,7 +75,8 @@ KINDS: dict[str, tuple[Callable[[float], nn.Module], str]] = {
 
 def watched_runs(scale: float) -> list[Comparison]:
     """Rates asked for are those of modules made with them; modes, buffers and generators are those before."""
-    return [*_at_rates(scale), *_without_any(scale), *_in_modes(scale), *_left_behind(scale)]
+    parts = (_at_rates, _without_any, _in_modes, _left_behind, _left_out, _hooks)
+    return [one for part in parts for one in part(scale)]
 
 
 def _run(part: nn.Module, x: Tensor) -> Tensor:
@@ -101,7 +113,7 @@ def _at_rates(scale: float) -> list[Comparison]:
             ):
                 own.train(training)
                 truth = (dropped if training else quiet) if wanted is None else wanted
-                told_rate = training or name != "attention"  # which passes on no rate in evaluation mode
+                told_rate = training or not isinstance(own[0], _Attending)  # which passes on no rate in evaluation mode
                 truth = quiet if truth is dropped and not told_rate else truth
                 outputs, trace = watched(own, partial(_run, own[0], inputs), switch)
                 label = f"{name}, training {training}, {getattr(switch, '__name__', switch)}"
@@ -198,6 +210,68 @@ def _left_behind(scale: float) -> list[Comparison]:
         part(x)
         found.append(compare(part[0].count, "==", scale, "a pass counts"))
     return [*found, compare(part[0].count, "==", 0.0, "and is not counted")]
+
+
+def _left_out(scale: float) -> list[Comparison]:
+    """Parts that drop in a way of their own, off and masked, layers left out by chance, and what came before."""
+    found: list[Comparison] = []
+    x = normal(1, 5, 3)
+    module = nn.Sequential(nn.Tanh(), _Thrice(), nn.Dropout(OWN), nn.Tanh()).double().eval()
+
+    def run() -> Tensor:
+        return module(x)
+
+    bent = torch.tanh(x)
+    for name, switch, wanted in (
+        ("as written", as_written, 3 * bent),
+        ("off", all_off, bent),
+        ("masked", lambda site, rate: torch.ones_like if site == "1" else 0.0, bent),
+        ("halved", lambda site, rate: (lambda value: 0.5 * torch.ones_like(value)) if site == "1" else 0.0, 0.5 * bent),
+    ):
+        told, trace = watched(module, run, switch, layers={"1": 0.3})
+        found.append(compare(told, "==", scale * torch.tanh(wanted), f"a part of its own, {name}"))
+        before = [trace.visited[part] for part in module]
+        found.append(same(before, [False, False, False, True], f"behind a dropout layer, {name}", scale))
+    state = random.getstate()
+    try:
+        random.seed(7)
+        kept = [
+            torch.equal(watched(module, run, lambda site, rate: rate if site == "1" else 0.0, skips={"1": 0.3})[0],
+                        torch.tanh(3 * bent)) for _ in range(40)]  # fmt: skip
+        random.seed(7)
+        found.append(same(kept, [random.random() >= 0.3 for _ in range(40)], "left out by chance", scale))
+    finally:
+        random.setstate(state)
+    found.append(same(set(kept), {True, False}, "and not always", scale))
+    return found
+
+
+class _Thrice(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return 3 * x
+
+
+def _hooks(scale: float) -> list[Comparison]:
+    """Hooks see calls of their own thread alone, when told so also those that fail, and are gone afterwards."""
+    found: list[Comparison] = []
+    part, seen = nn.Linear(2, 2), list[str]()
+    for always in (False, True):
+        seen.clear()
+        with hooked(
+            [(part, lambda *_: seen.append("before"))], [(part, lambda *_: seen.append("after"))], always=always
+        ):
+            part(torch.ones(1, 2))
+            other = threading.Thread(target=part, args=(torch.ones(1, 2),))
+            other.start()
+            other.join()
+            with contextlib.suppress(RuntimeError):
+                part(torch.ones(1, 3))
+        part(torch.ones(1, 2))
+        wanted = ["before", "after", "before", *["after"] * always]
+        found.append(same(seen, wanted, f"what hooks see, always {always}", scale))
+        left = [len(table) for table in (part._forward_hooks, part._forward_pre_hooks)]
+        found.append(same(left, [0, 0], "none is left", scale))
+    return found
 
 
 def _first_of(seed: int) -> float:
