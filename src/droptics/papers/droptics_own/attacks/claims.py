@@ -61,8 +61,9 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "attacks-in-full",
         "Losses that attacks climb, aimed or not, what methods take unless they are told, sizes of steps, steps up "
-        "layers in rows, with hooks and without, passes in half precision, whole random searches by squares with what their runs keep and repeat, judged searches, the reasons to doubt "
-        "them and errors by radius are those of examples taken one by one.",
+        "layers in rows, with hooks and without, passes in half precision, whole random searches by squares with what "
+        "their runs keep and repeat, judged searches, the reasons to doubt them and errors by radius are those of "
+        "examples taken one by one.",
         pair(loss_checks.attacks_in_full),
         (
             "attacks.attack",

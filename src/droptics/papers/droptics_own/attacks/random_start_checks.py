@@ -115,8 +115,8 @@ def _restarted(scale: float) -> list[Comparison]:
     cases: list[tuple[Any, Any, Any, Tensor]] = [(AdaptiveAscent, _bent, Apgd(steps=3, start=each, restarts=2), ends)]
     for begin in ("input", inputs + 0.02):
         cases += [
-            (AdaptiveAscent, _bent, Apgd(steps=2, start=begin), none),  # type: ignore[arg-type]
-            (AdaptiveAscent, _bent, Apgd(steps=2, start=begin, restarts=16), every),  # type: ignore[arg-type]
+            (AdaptiveAscent, _bent, Apgd(steps=2, start=begin), none),
+            (AdaptiveAscent, _bent, Apgd(steps=2, start=begin, restarts=16), every),
         ]
     for restarts, wanted in ((1, none), (2, every)):
         cases += [(AdaptiveAscent, _capped, Apgd(Margin(), steps=20, restarts=restarts), wanted)]

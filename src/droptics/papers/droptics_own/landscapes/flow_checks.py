@@ -88,7 +88,8 @@ def flows_in_full(scale: float) -> list[Comparison]:
             for one, value in zip(told_parts, wanted, strict=True):
                 found.append(compare(one, "==", scale * value, f"split, {label}"))
     offsets = ReLUNet(biased.weights, [biased.biases[0], torch.zeros(2).double()])  # of the hidden layer alone
-    energy = sum(weights @ hidden("biased", side * inputs).square() / 2 for side in (1, -1))
+    here, there = (weights @ hidden("biased", points).square() for points in (inputs, -inputs))
+    energy = (here + there) / 2
     psi = offsets.weights[-1].square().sum(0).sqrt() * energy.sqrt()
     found.append(compare(flows(offsets, data, symmetrized=True), "==", scale * psi, "flows, symmetrized with offsets"))
     known = Moments.of_sample(data)
@@ -130,7 +131,7 @@ def _silent(scale: float, data: Sample) -> list[Comparison]:
 def _retained(scale: float) -> list[Comparison]:
     """The worst half-space on a grid of directions; signs that are drawn."""
     found: list[Comparison] = []
-    for size, count, side in ((1, 5, 1), (1, 5, -1), (2, 9, 1), (2, 9, -1), (3, 15, 1)):
+    for size, count, side in ((1, 5, 1.0), (1, 5, -1.0), (2, 9, 1.0), (2, 9, -1.0), (3, 15, 1.0)):
         points, weights = side * (normal(size, count, size) + 0.2), simplex(size, count)
         if size == 1:
             ways = tensor([[1.0], [-1.0]])
@@ -162,8 +163,8 @@ def _retained(scale: float) -> list[Comparison]:
         found.append(compare(float((side * positive.direction <= 0).all()), "==", 1.0, "away from all of them"))
         dark = side * torch.relu(normal(6, 20, 3))
         shut = retentivity(dark)
-        told = [1 + shut.value, float((dark @ shut.direction).max()), float((shut.direction**2).sum())]
-        found.append(compare(told, "==", [scale, 0.0, 1.0], "data with zeros"))
+        ends = [1 + shut.value, float((dark @ shut.direction).max()), float((shut.direction**2).sum())]
+        found.append(compare(ends, "==", [scale, 0.0, 1.0], "data with zeros"))
     wide = retentivity(normal(7, 4, 6))
     found.append(compare(wide.value, "==", 0.0, "few examples lie in a half-space"))
     images = Sample(normal(8, 6, 2, 2), normal(9, 6, 1), simplex(1, 6))

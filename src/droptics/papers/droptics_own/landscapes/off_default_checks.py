@@ -111,7 +111,8 @@ def _exported(scale: float) -> list[Comparison]:
     mixing = nn.Sequential(linear_head(4, 3, 4), nn.Softmax(-1), linear_head(5, 4, 2))
     found.append(refuses(lambda: export(LastLayer.of(mixing), data, kept), "mixes units"))
     with torch.no_grad():
-        mixing[2].weight[0] = 0.0  # an output that does not see what is mixed
+        blind: Any = mixing[2]
+        blind.weight[0] = 0.0  # an output that does not see what is mixed
     found.append(refuses(lambda: export(LastLayer.of(mixing), data, kept), "mixes units", "one output of two"))
     twice = nn.Sequential(linear_head(4, 3, 4), nn.Tanh(), linear_head(5, 4, 4), nn.Tanh(), linear_head(6, 4, 2))
     told, whole = export(LastLayer.of(twice), data, kept), twice[:4](data.inputs).detach()
