@@ -163,6 +163,7 @@ CLAIMS: tuple[Claim, ...] = (
             "penalties.relu_cost",
             "norms.k_support",
             "equalization.joint_equalizer",
+            "envelopes.induced",
         ),
         "One by one; in exact sums.",
     ),

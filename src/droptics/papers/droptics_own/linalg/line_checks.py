@@ -35,6 +35,14 @@ from droptics.spectra.any_law import AnyLaw
 from droptics.spectra.blocks import support_start
 from droptics.spectra.decomposition import _elsewhere, _on_cpu, least_of
 
+# Units of a block, blocks, and spectra that so many of them share evenly.
+BALANCED = (
+    (2, 4, (4.0, 1.0, 0.9, 0.8)),
+    (3, 8, (3.0, 2.0, 1.0, 0.9, 0.8)),
+    (3, 4, (5.0, 1.0, 0.9, 0.8, 0.7)),
+    (2, 3, (2.0, 1.0)),
+)
+
 
 def algebra_in_full(scale: float) -> list[Comparison]:
     """Actions of laws, blocks and mixtures, both routes of a decomposition, rotations, proximal maps, criteria."""
@@ -95,7 +103,7 @@ def _blocks(scale: float) -> list[Comparison]:
         ]
         wanted = starts[0] if starts else block - 1
         found.append(same(support_start(spectrum, block), wanted, f"tail of {values} at {block}", scale))
-    for block, blocks, values in ((2, 4, (4.0, 1.0, 0.9, 0.8)), (3, 8, (3.0, 2.0, 1.0, 0.9, 0.8)), (2, 3, (2.0, 1.0))):
+    for block, blocks, values in BALANCED:
         left, right = (torch.linalg.qr(normal(k, 6, len(values))).Q for k in (1, 2))
         spectrum, least = tensor(values), 2 / 3 / blocks * k_support(tensor(values), block) ** 2
         for drop in (0.4, torch.full((blocks,), 0.4, dtype=torch.float64)):
@@ -118,6 +126,7 @@ def _blocks(scale: float) -> list[Comparison]:
         (Gaussian(half, 4), "mianjy2018-thm3.6"),
         (Block(half, 4, 1), "mianjy2018-thm3.6"),
         (Bernoulli(tensor([0.5, 0.5, 0.4, 0.5]), 4), "droptics-unequal-rates"),
+        (Bernoulli(tensor([0.5, 0.5, 0.5 + 1e-9, 0.5]), 4), "droptics-unequal-rates"),
         (Block(tensor([0.5, 0.5, 0.4, 0.5]), 4, 1), "droptics-unequal-rates"),
         (Block(half, 8, 2), "pal2020-thm2.6"),
         (Discrete(torch.eye(4).double() + 1, half / 2), "droptics-mask-bounds"),

@@ -13,6 +13,7 @@ import torch
 from droptics.bounds.lazy_training import LazySetting, _compression
 from droptics.coadaptation.measures import evenness
 from droptics.data import Moments, Sample
+from droptics.envelopes import induced
 from droptics.envelopes.deep_linear import induced_spectrum
 from droptics.equalization import joint_equalizer
 from droptics.evidence.claims import Comparison, compare
@@ -23,12 +24,13 @@ from droptics.linalg.sums import BLOCK, squares
 from droptics.linalg.tall import orthogonal
 from droptics.masks import Bernoulli, Block, Discrete
 from droptics.masks.product import Stacked
-from droptics.models import Autoencoder, DeepLinear, ReLUNet
+from droptics.models import Autoencoder, DeepLinear, ReLUNet, TwoLayerLinear
 from droptics.norms import k_support
 from droptics.optima import optimal_factors, optimum
 from droptics.optima.last_layer import HeadProblem
 from droptics.papers.droptics_own.instruments import by_parts
-from droptics.papers.droptics_own.telling import refuses, same
+from droptics.papers.droptics_own.landscapes.map_checks import _shared
+from droptics.papers.droptics_own.telling import fails, refuses, same
 from droptics.papers.instances import normal, simplex, tensor, uniform
 from droptics.penalties.deep_linear import _deep_rounding
 from droptics.penalties.relu import criterion
@@ -40,7 +42,7 @@ from droptics.spectra.coordinates import _few, whiten
 
 def spared_inputs(scale: float) -> list[Comparison]:
     """Members of batches alone, single precision, laws and features of which a part plays no part, rounding."""
-    return by_parts((_batches, _turned, _masses, _ranks, _columns, _tall, _heads, _rounded), scale)
+    return by_parts((_batches, _pairs, _turned, _masses, _ranks, _columns, _tall, _heads, _rounded), scale)
 
 
 def _batches(scale: float) -> list[Comparison]:
@@ -99,6 +101,24 @@ def _turned(scale: float) -> list[Comparison]:
     for diagonal in ([1.9, 1.0], [2.0, 1.1], [2.1, 0.9]):  # less in all, more in all, more at the top
         told = partial(schur_horn, tensor([2.0, 1.0]), tensor(diagonal))
         found.append(refuses(told, "majorized", f"diagonal {diagonal}"))
+    return found
+
+
+def _pairs(scale: float) -> list[Comparison]:
+    """Least penalties of two networks at once: under blocks what the most demanding one needs, rates that are near."""
+    found: list[Comparison] = []
+    data, blocks = Moments.of_map(normal(8, 3, 5)), Block(0.3, 4, 2)
+    thin = TwoLayerLinear(normal(6, 3, 2) @ normal(2, 2, 4), normal(7, 5, 4))  # of the rank of a block
+    even = TwoLayerLinear(torch.linalg.qr(normal(1, 4, 3)).Q.mT, torch.linalg.qr(normal(2, 5, 4)).Q)  # needs three
+    twice, both = (TwoLayerLinear(torch.stack([thin.U, one.U]), torch.stack([thin.V, one.V])) for one in (thin, even))
+    energy = 0.3 / 0.7 / 2 * thin.matrix().square().sum()
+    found.append(compare(induced(twice, data, blocks).value, "==", scale * energy, "of the rank of a block"))
+    for one in (even, both):
+        found.append(compare(fails(partial(induced, one, data, blocks)), "==", 1.0, "too few blocks"))
+    for rates in (tensor([0.1, 0.5, 0.3, 0.2]), tensor([0.3, 0.3001, 0.2999, 0.3])):
+        wanted = [_shared(torch.linalg.svdvals(one.matrix()), rates / (1 - rates)) for one in (thin, even)]
+        told = induced(both, data, Bernoulli(rates, 4)).value
+        found.append(compare(told, "==", scale * tensor(wanted), f"rates {rates.tolist()}", 1e-6))
     return found
 
 

@@ -222,6 +222,8 @@ def _read_entries(scale: float) -> list[Comparison]:
         units = torch.einsum("nij,ik,jk->nk", design, U, V)
         own = (values - units.sum(1)).square().mean() + 0.3 / 0.7 * units.square().mean(0).sum()
         found.append(compare(own, "==", scale * best.objective, f"criterion of its factors, {name}"))
+    uneven = Entries(torch.tensor([0, 0, 1, 1, 1]), torch.tensor([0, 1, 0, 1, 1]), normal(4, 5), (2, 2))
+    found.append(refuses(lambda: optimum(Factorization, uneven, Bernoulli(0.3, 2)), "in product proportions"))
     return found
 
 

@@ -209,6 +209,8 @@ def _chosen(scale: float) -> list[Comparison]:
         rates, counts = (0.8, 0.1, 0.5), np.ones(12) if given is None else given
         model = DropoutRidgeCV(rates, block=block).fit(X, Y[:, 0] if outputs == 1 else Y, sample_weight=given)
         errors = [np.square(_refits(X, Y, counts, block, rate, True)).mean(1) for rate in rates]
+        shapes = float(np.ndim(model.coef_)), float(np.ndim(model.intercept_))
+        found.append(compare(shapes, "==", [outputs, outputs - 1], f"as many dimensions as the targets have, {name}"))
         means = [counts @ error / counts.sum() for error in errors]
         found.append(compare(model.loo_errors_, "==", [scale * one for one in means], f"mean errors, {name}", 1e-8))
         best = rates[int(np.argmin(means))]
