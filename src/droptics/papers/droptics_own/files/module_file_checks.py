@@ -134,8 +134,10 @@ def _judged_parts(scale: float) -> list[Comparison]:
         call = functools.partial(check_operator, target, "here")
         found.append(same(call(), target, target, scale) if good else refuses(call, f"calls {target}"))
     found += _judged_tables(scale)
-    tree = json.dumps([1, {"type": "builtins.dict", "context": '["a", 2]', "children_spec": []}])
+    leaf = {"type": None, "context": None, "children_spec": []}
+    tree = json.dumps([1, {"type": "builtins.dict", "context": '["a", 2]', "children_spec": [leaf, leaf]}])
     plain = {"sizes": [{"as_int": 3}], "name": "x_1", "metadata": {"y": "(bad)"}, "in_spec": tree, "as_float": "NaN"}
+    plain["tensor_values"] = {"a.b": {"sizes": [{"as_int": 2}]}}
     wanted = plain | {"metadata": {}}
     found.append(same(plain_graph(plain, "here"), wanted, "a graph that is plain", scale))
     for expression, good in (
@@ -165,6 +167,12 @@ def _judged_parts(scale: float) -> list[Comparison]:
         ({"out_spec": json.dumps([1, {"type": "os.x", "context": None, "children_spec": []}])}, "'os.x' is not read"),
         ({"out_spec": json.dumps([1, {"type": None, "context": '["a b"]', "children_spec": []}])}, "not plain"),
         ({"name": "x" * 1001}, "where an identifier"),
+        (
+            {"in_spec": json.dumps([1, {"type": None, "context": None, "children_spec": [leaf | {"type": "os.x"}]}])},
+            "'os",
+        ),
+        ({"tensor_values": {"a b": {"name": "c"}}}, "where a name is expected"),
+        ({"tensor_values": {"a": {"name": "c d"}}}, "where an identifier is expected"),
     ):
         found.append(refuses(lambda bad=bad: plain_graph(bad, "here"), words))
     check_pickle(pickle.dumps({"a": [1, 2, (3, "x")], "b": list(range(100))}), {}, "here")
