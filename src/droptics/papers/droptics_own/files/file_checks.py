@@ -100,6 +100,12 @@ def _swept(folder: Path, target: Path, scale: float) -> list[Comparison]:
     write_text(folder / "sweep.txt", "")
     for file, gone in cases.items():
         found.append(same(not (folder / file).exists(), gone, f"swept: {file.split('.')[1]} {gone}", scale))
+    foreign = folder / f".x.{machine}-{os.getpid()}-{'c' * 8}.partial.txt"
+    foreign.touch()
+    for problem, gone in ((PermissionError, False), (ProcessLookupError, True)):  # of another user, and of nobody
+        with mock.patch.object(os, "kill", side_effect=problem):
+            write_text(folder / "sweep.txt", "")
+        found.append(same(not foreign.exists(), gone, f"swept: {problem.__name__}", scale))
     with replacing(folder / "own.txt") as partial:  # a writer that makes a new file, readable by its owner alone
         partial.unlink()
         os.close(os.open(partial, os.O_CREAT, 0o600))
