@@ -192,9 +192,9 @@ def _evaluated(scale: float) -> list[Comparison]:
     popularity = (parts.train.items[:, None] == ids).sum(0)
     told = model.evaluate_popularity(known, hidden, at=LENGTHS, unknown="ignore")
     found += _judged(told, known, hidden, ids, lambda row: popularity, scale)
-    # of the users of whom something is known, the first has nothing hidden; what others have hidden is left out
+    # the first user who is known has nothing hidden, what strangers have hidden is left out; users come by their ids
     less = [parts.hidden.users != np.unique(parts.known.users)[0], parts.known.users != np.unique(parts.known.users)[1]]
-    hidden, known = parts.hidden.take(np.flatnonzero(less[0])), parts.known.take(np.flatnonzero(less[1]))
+    hidden, known = parts.hidden.take(np.flatnonzero(less[0])), parts.known.take(np.flatnonzero(less[1])[::-1])
     asked = np.unique(known.users)
     ways: tuple[tuple[str, Any, Callable[[Array], Array]], ...] = (
         ("scores", model.evaluate, lambda row: row @ weights),

@@ -425,5 +425,5 @@ def bias_steps(scale: float) -> list[Comparison]:
     (left, right), history = descend(data, begun, strengths, Sgd(0.4, 2, scale * 0.05, 7, 4))
     for name, fitted, stepped in (("users", model.user_factors_, left), ("items", model.item_factors_, right)):
         found.append(compare(fitted, "==", stepped[:, :3], f"{name} of a completion by these steps"))
-    errors = [line.rmse for line in model.history_]
-    return [*found, compare(errors, "==", [line.rmse for line in history], "errors of its epochs")]
+    epochs, same = ([(line.rmse, line.objective) for line in lines] for lines in (model.history_, history))
+    return [*found, compare(epochs, "==", same, "errors and objectives of its epochs")]
