@@ -299,10 +299,10 @@ def _allocated(scale: float) -> list[Comparison]:
     grid = np.linspace(0, 1, 2001)
     value = ((grid / (grid + 0.2)) ** 2 + ((1 - grid) / (1.2 - grid)) ** 2).max()
     found.append(compare(gain_bound(p, a, even), "==", scale * value, "two equal layers", precision=1e-6))
-    for strengths, first in (((0.3, 1.2), (0.7, 0.4)), ((2.0, 0.5, 0.1), (0.55, 0.8, 0.65)), ((5.0, 0.02), (0.6, 0.5))):
-        p, a, x = np.array([1.0, 0.64]), np.array(strengths), np.column_stack([first, 1 - np.array(first)])
-        wanted = scale * _weighted_means(p, a, x)
-        found.append(compare(gain_bound(p, a, x), "==", wanted, f"weighted means, {strengths}", precision=1e-6))
+    for layers, first in (((0.3, 1.2), (0.7, 0.4)), ((2.0, 0.5, 0.1), (0.55, 0.8, 0.65)), ((5.0, 0.02), (0.6, 0.5))):
+        p, a, inner = np.array([1.0, 0.64]), np.array(layers), np.column_stack([first, 1 - np.array(first)])
+        wanted = scale * _weighted_means(p, a, inner)
+        found.append(compare(gain_bound(p, a, inner), "==", wanted, f"weighted means, {layers}", precision=1e-6))
     return found
 
 

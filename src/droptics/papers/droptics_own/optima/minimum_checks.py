@@ -161,7 +161,7 @@ def best_head(scale: float) -> list[Comparison]:
     few = Sample(data.inputs[:3], data.targets[:3])
     uneven = Sample(data.inputs, data.targets, 3 * simplex(5, 12))
     without = nn.Sequential(module[0], module[1], nn.Linear(4, 2, bias=False)).double()
-    given = torch.cat([part.detach().flatten().clone() for part in (*module.parameters(), without[2].weight)])
+    given = torch.cat([part.detach().flatten().clone() for part in (*module.parameters(), *without.parameters())])
     starts, share = every_coin([0.3] * 5)  # of blocks of two, the first cut at the border
     alive = torch.stack([starts[:, i] * starts[:, i + 1] for i in range(4)], 1)
     every = {**laws(), "sliding blocks": (SlidingBlock(0.3, 4, 2), alive / 0.49, share)}
@@ -191,7 +191,7 @@ def best_head(scale: float) -> list[Comparison]:
         square = moved.mT * share @ moved + spread * (features.mT * share @ features)
         ridge = torch.linalg.solve(square, moved.mT * share @ level).mT
         found.append(compare(head.weight, "==", scale * ridge, f"generalized ridge, {label}"))
-    after = torch.cat([part.detach().flatten() for part in (*module.parameters(), without[2].weight)])
+    after = torch.cat([part.detach().flatten() for part in (*module.parameters(), *without.parameters())])
     found.append(compare(after, "==", given, "the modules keep their weights"))
     # a search over hidden layers with the head solved: its gradient is that of the criterion, zero in the head
     ours = variable_projection(data, Bernoulli(0.4, 3), iterations=3)
