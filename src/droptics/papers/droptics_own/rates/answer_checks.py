@@ -8,6 +8,7 @@ import math
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from droptics.rates.designs import Effect, two_level
 from droptics.rates.places import Place, chosen, grouped, set_rates
 from droptics.rates.points import gap_of, points_of
 from droptics.rates.running import Trained
-from droptics.rates.splits import no_split
+from droptics.rates.splits import no_split, surest
 from droptics.rates.verdicts import judge
 
 SITES = {"one": "a", "two": "a", "three": "b", "four": "c"}
@@ -213,7 +214,7 @@ def _undivided(slopes: Tensor, scale: float) -> list[Comparison]:
         why += "" if exact else ", and no copy of the design is better by one"
         found.append(same(split.reason, why, f"still, {exact}", scale))
         found.append(same((split.kept, split.difference), (False, None), f"nothing kept, {exact}", scale))
-    found += _beside_constants(places, flat, scale)
+    found += [*_beside_constants(places, flat, scale), *_small_gaps(flat[1], scale)]
     runner.slopes = slopes + math.inf
     answer = answer_of(places, [0.05, 0.3, 0.8], flat, None, "scan")
     answer.divide(runner, SITES, [1, 2], [3])
@@ -265,6 +266,18 @@ def _undivided(slopes: Tensor, scale: float) -> list[Comparison]:
     found.append(refuses(lambda: grouped(places, ["x*"]), "groups: no site fits the pattern 'x*'"))
     found.append(refuses(lambda: chosen(places, ["x*"]), "sites: no site fits 'x*'"))
     return found
+
+
+def _small_gaps(best: Trained, scale: float) -> list[Comparison]:
+    """A gap within two standard errors of the loss has no share to take; a gain that is less but surer is the best."""
+    found, mean, error = [], float(best.losses.mean()), _gain(best.losses, 0 * best.losses)[1]
+    for number in (1.5, 2.5):
+        gap = gap_of([Trained(best.losses, (mean - number * error,), (1,)), best], 1)
+        none = gap is not None and gap.share is None
+        found.append(same(none, number < 2, f"no share of a gap of {number} standard errors", scale))
+    noise = normal(3, 40) - normal(3, 40).mean()
+    less = [replace(best, losses=best.losses - gain) for gain in (1 + 8 * noise, 0.5 + 0.1 * noise, 0.1 + 0 * noise)]
+    return [*found, same(surest(best, less), 1, "the surest gain, not the largest", scale)]
 
 
 def _beside_constants(places: list[Place], flat: list[Trained], scale: float) -> list[Comparison]:
