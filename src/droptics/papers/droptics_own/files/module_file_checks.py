@@ -134,7 +134,7 @@ def _judged_parts(scale: float) -> list[Comparison]:
         call = functools.partial(check_operator, target, "here")
         found.append(same(call(), target, target, scale) if good else refuses(call, f"calls {target}"))
     found += _judged_tables(scale)
-    leaf = {"type": None, "context": None, "children_spec": []}
+    leaf: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
     tree = json.dumps([1, {"type": "builtins.dict", "context": '["a", 2]', "children_spec": [leaf, leaf]}])
     plain = {"sizes": [{"as_int": 3}], "name": "x_1", "metadata": {"y": "(bad)"}, "in_spec": tree, "as_float": "NaN"}
     plain["tensor_values"] = {"a.b": {"sizes": [{"as_int": 2}]}}
