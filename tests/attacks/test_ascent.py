@@ -177,6 +177,35 @@ def test_later_runs_begin_at_random_wherever_one_began(kind: type[Ascent], stop:
         assert ((trail.inputs > 0.55) == fooled).all()
 
 
+def test_later_adaptive_runs_begin_at_random_or_where_they_are_told_to() -> None:
+    def bent(points: Tensor) -> Tensor:
+        return torch.cat([torch.full_like(points, 2.0), 40 * torch.relu(points - 0.5)], 1)
+
+    inputs, labels = torch.full((3, 1), 0.3), torch.zeros(3).long()
+    for start in ("input", inputs + 0.02):
+        for restarts, fooled in ((1, False), (40, True)):
+            method = Apgd(steps=2, start=start, restarts=restarts)  # type: ignore[arg-type]
+            trail = search.search(bent, inputs, labels, Threat("linf", 0.4, (0, 1)), method)
+            assert trail.fooled.tolist() == [fooled] * 3
+    each = torch.tensor([[0.32, 0.6], [0.32, 0.31], [0.6, 0.32]])[:, :, None]
+    trail = search.search(bent, inputs, labels, Threat("linf", 0.4, (0, 1)), Apgd(steps=2, start=each, restarts=2))
+    assert trail.fooled.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("method", [Pgd(Margin(), steps=20), Apgd(Margin(), steps=20)])
+def test_later_runs_aim_at_the_next_nearest_class(method: Pgd | Apgd) -> None:
+    """The second class is nearest by its slope, but stops growing; the third one wins below 0."""
+
+    def capped(points: Tensor) -> Tensor:
+        second, third = 0.5 + 4 * (points - 0.3).clamp_max(0.1), 0.4 - 2 * (points - 0.3)
+        return torch.cat([torch.ones_like(points), second, third], 1)
+
+    inputs, labels = torch.full((9, 1), 0.3), torch.zeros(9).long()
+    for restarts, fooled in ((1, False), (2, True)):
+        trail = search.search(capped, inputs, labels, Threat("linf", 0.4), replace(method, restarts=restarts))
+        assert trail.fooled.tolist() == [fooled] * 9
+
+
 def test_nobody_fooled_is_stuck() -> None:
     net, points, labels = problem(2)
     threat = Threat("linf", 0.05, (0, 1))
