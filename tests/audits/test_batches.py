@@ -1,5 +1,6 @@
 """Batches, outputs and findings of audits in the less common shapes, and files of the command line."""
 
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -351,3 +352,17 @@ def test_smoothed_labels_of_positions_stay_smoothed_wherever_the_classes_are():
     wanted = loss(logits.movedim(-1, 1), labels)
     for outputs in (logits, logits.movedim(-1, 1)):
         close(mean_loss(fitted(as_loss(loss), outputs, labels), outputs, labels), wanted, 1e-12)
+
+
+def test_listed_outcomes_weigh_as_many_labels_as_count():
+    inputs, labels = normal(14, 3, seed=1), torch.arange(14) % 3
+    labels[:5] = -100
+    net = seeded(nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Dropout(0.3), nn.Linear(3, 3))).double().eval()
+    report = audit(net, (inputs, labels), rates=(), batch_size=6)
+    with torch.no_grad():
+        features = torch.tanh(net[0](inputs[5:]))
+        total = 0.0
+        for kept in itertools.product((0.0, 1.0), repeat=3):
+            chance = 0.7 ** sum(kept) * 0.3 ** (3 - sum(kept))
+            total += chance * nn.functional.cross_entropy(net[3](features * torch.tensor(kept) / 0.7), labels[5:])
+    assert report.training_loss.value == pytest.approx(float(total), rel=1e-9)

@@ -133,6 +133,12 @@ def test_a_site_says_whether_it_drops_in_evaluation_mode(layer, late):
     assert (site.site.name, site.site.rate, site.site.in_evaluation) == ("1", 0.3, late)
 
 
+def test_rows_that_fall_as_a_whole_are_no_entries_of_a_head():
+    (site,) = warned(seeded(nn.Sequential(nn.Dropout1d(0.3), nn.Linear(6, 3))).double())[0].sites
+    assert site.site.unit is None
+    assert site.penalty.method.startswith("Monte Carlo")
+
+
 class DropNoise(nn.Module):
     """Halves its input in training mode, in place or not, or leaves it."""
 
