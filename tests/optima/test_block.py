@@ -16,6 +16,7 @@ from droptics.norms import k_support
 from droptics.optima import certify, optimum
 from droptics.optima.two_layer import two_layer_bound
 from droptics.penalties import penalty
+from droptics.spectra import action
 from droptics.spectra.any_law import frobenius_strength, interval_weights, mixed, nuclear_strength
 from droptics.spectra.coordinates import whiten
 
@@ -73,6 +74,28 @@ def test_constructed_factors_attain_the_bound(block, blocks, rows, columns, rate
     norms = torch.stack([part.norm() for part in parts])
     close(norms, norms.mean().expand(blocks), relative=1e-11)
     close(norms.sum(), k_support(torch.linalg.svdvals(found.model.matrix()), block), relative=1e-10)
+
+
+def test_as_many_blocks_suffice_as_values_are_in_the_tail():
+    """Of five values the largest is in every block; four blocks share the others."""
+    values = torch.tensor([5.0, 1.0, 0.9, 0.8, 0.7], dtype=torch.float64)
+    left, right = (torch.linalg.qr(normal(6, 5, seed=seed)).Q for seed in (1, 2))
+    law = Block(0.4, 12, 3)
+    U, H = action(law).spread(left, values, right)
+    close(U @ H.mT, left * values @ right.mT, relative=1e-12)
+    cost = (law.characteristic * (U.mT @ U) * (H.mT @ H)).sum()
+    close(cost, 2 / 3 / 4 * (25 + 3.4**2 / 2), relative=1e-12)
+
+
+def test_rates_that_are_near_each_other_are_not_one():
+    drops = torch.tensor([0.3, 0.3001, 0.2999], dtype=torch.float64)
+    found = optimum(TwoLayerLinear, Moments.of_map(normal(4, 3)), Bernoulli(drops, 3))
+    assert found.claim == "droptics-unequal-rates"
+    assert found.certified
+    U, V = found.model.tensors
+    own = (normal(4, 3) - U @ V.mT).square().sum()
+    own = own + (drops / (1 - drops) * U.square().sum(0) * V.square().sum(0)).sum()
+    close(found.objective, own, relative=1e-12)
 
 
 def test_bound_agrees_with_a_convex_solver():
