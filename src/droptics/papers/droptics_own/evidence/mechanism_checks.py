@@ -62,6 +62,7 @@ def decided_verdicts(scale: float) -> list[Comparison]:
             found.append(same(one.holds, holds, f"{relation} at {gap} tolerances", scale))
     for left, relation, right, holds in (
         (math.nan, "==", math.nan, False),
+        ([1.0, math.nan], "==", [1.0, 2.0], False),
         (math.inf, "==", math.inf, True),
         (math.inf, "<=", 1.0, False),
         (1.0, "<=", math.inf, True),
