@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -46,11 +46,12 @@ def _criterion(U: Tensor, V: Tensor, X: Tensor, Y: Tensor, weights: Tensor, rate
     return error + (rates / (1 - rates) * U.square().sum(0) * (shares @ hidden.square())).sum()
 
 
-def _deep(A: Tensor, B: Tensor, D: Tensor, X: Tensor, weights: Tensor, first: Tensor, second: Tensor) -> Tensor:
+def _deep(layers: Sequence[Tensor], X: Tensor, weights: Tensor, rates: Sequence[Tensor]) -> Tensor:
     """The second moment behind every layer, its diagonal raised by the masks, less the energy of the plain map."""
+    A, B, D = layers
     C = _moment(X, weights)
     moved = C
-    for weight, rate in ((A, first), (B, second)):
+    for weight, rate in zip((A, B), rates, strict=True):
         moved = weight @ moved @ weight.mT
         moved = moved + torch.diag(rate / (1 - rate) * moved.diagonal())
     W = D @ B @ A
@@ -98,7 +99,7 @@ def _answers() -> dict[str, _Answer]:
         ),
         "deep penalty": _Answer(
             lambda *leaves: penalty(*deep(*leaves)).value,
-            lambda A, B, D, X, *rates: _deep(A, B, D, X, weights, *rates),
+            lambda A, B, D, X, *rates: _deep((A, B, D), X, weights, rates),
             (*three, X, *each),
         ),
         "induced": _Answer(
