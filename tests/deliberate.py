@@ -35,7 +35,12 @@ FIRST = (
         "- (chances @ directions).square()",
         "- 0 * (chances @ directions)",
     ),
-    defect("data", "merged moments count parts equally", "*pair, second.weight / weight)", "*pair, 0.5)"),
+    defect(
+        "data",
+        "merged moments count parts equally",
+        "one * (first.weight / weight) + other * (second.weight / weight)",
+        "0.5 * one + 0.5 * other",
+    ),
     defect(
         "landscapes.derivatives",
         "a term of the Hessian is lost",
@@ -5145,6 +5150,182 @@ TWENTY_EIGHTH = (
         "if length - best <= tolerance:",
     ),
 )
+# The 29th list: the places of `drawn(20261119, ...)` in their order, but for messages and what only a GPU runs.
+TWENTY_NINTH = (
+    defect(
+        "recommenders.vectors",
+        "what is eliminated is added",
+        "opposite = builder.fneg(tile[k][n])",
+        "opposite = tile[k][n]",
+    ),
+    defect(
+        "training.exact",
+        "the way back takes the law of the last layer",
+        "back = back if noises[i + 1] is None else back * noises[i + 1]",
+        "back = back if noises[i + 1] is None else back * noises[-1]",
+    ),
+    defect(
+        "linalg.leading",
+        "a row is not made orthogonal to the one before it",
+        "    for j in range(first, k):",
+        "    for j in range(first, k - 1):",
+    ),
+    defect(
+        "models.replaying",
+        "one call more than was finished is taken from the record",
+        "if number >= done[part] or not old.entries[part][number].kept:",
+        "if number > done[part] or not old.entries[part][number].kept:",
+    ),
+    defect(
+        "recommenders.least_squares",
+        "the plain error keeps a part of the penalty",
+        "            value -= d[k] * x[k] * x[k]",
+        "            value -= d[k] * x[k]",
+    ),
+    defect(
+        "predictions.kernels",
+        "powers stand where their logarithms were",
+        "        inner[p] += power * x",
+        "        inner[p] += power * values[p]",
+    ),
+    defect(
+        "attacks.square",
+        "first bumps have length one whatever the radius",
+        "move = move * (self.radius / length.clamp_min(",
+        "move = move * (1.0 / length.clamp_min(",
+    ),
+    defect(
+        "optima.objectives",
+        "the head in double precision loses its bias",
+        "    bias = None if model.head.bias is None else model.head.bias.double()",
+        "    bias = None",
+    ),
+    defect(
+        "attacks.search",
+        "later blocks begin where the first one did",
+        "for_some(method, a, b), generator",
+        "for_some(method, 0, b - a), generator",
+    ),
+    defect(
+        "files.pages",
+        "the room of the last page alone is looked at",
+        "        unpacked += page.get(2, -1)",
+        "        unpacked = page.get(2, -1)",
+    ),
+    defect(
+        "penalties.certified",
+        "outcomes without a bound are left out",
+        "        if len(known) < len(found):",
+        "        if not known:",
+    ),
+    defect(
+        "attacks.averaged",
+        "the network without masks is the averaged one",
+        "    def quiet(self) -> Model:\n        return self._network",
+        "    def quiet(self) -> Model:\n        return self",
+    ),
+    defect(
+        "recommenders.vectors",
+        "sums of squares are sums once more",
+        "zip(sums, (factor, value), strict=False)",
+        "zip(sums, (factor, factor), strict=False)",
+    ),
+    defect(
+        "penalties.relu.sweeps",
+        "values of a unit stay in the order of the outcomes",
+        "        lead[t, 0] = merged.spots[i, outcome, 0]",
+        "        lead[t, 0] = merged.spots[i, t, 0]",
+    ),
+    defect(
+        "penalties.fourier",
+        "the phase is lost behind the mask",
+        "((phases * (1 - characteristic)).real * weights)",
+        "((phases - characteristic).real * weights)",
+    ),
+    defect(
+        "attacks.threat",
+        "points inside of the ball are moved to its surface",
+        "            moves.mul_((radius / _positive(norms)).clamp_max_(1.0))",
+        "            moves.mul_(radius / _positive(norms))",
+    ),
+    defect("linalg.shrinkage", "a free value becomes full too early", ">= (1.0 + beta) * total:", ">= total:"),
+    defect(
+        "linalg.rotations",
+        "what remains of a pair is the difference alone",
+        "current[following] = current[following] + (current[top] - target)",
+        "current[following] = current[top] - target",
+    ),
+    defect(
+        "recommenders.vectors",
+        "the parts of a row's end begin at one place",
+        "            done = builder.add(done, left)",
+        "            done = builder.add(done, INDEX(0))",
+    ),
+    defect(
+        "attacks.threat",
+        "the room of free coordinates is taken off the radius",
+        "room.masked_fill(~fixed, 0.0).square().sum(1, keepdim=True)",
+        "room.square().sum(1, keepdim=True)",
+    ),
+    defect(
+        "evidence.figures",
+        "what is there is a reason to leave a figure out",
+        '"; ".join(reason for reason in reasons if reason)',
+        '"; ".join(reason for reason in reasons)',
+    ),
+    defect(
+        "penalties.relu.kernels",
+        "kept and dropped coins change places",
+        "weights[start + t] = weights[t] * chances[kept]",
+        "weights[start + t] = weights[t] * chances[counts[g] - kept]",
+    ),
+    defect(
+        "rates.chains",
+        "a layer without a bias is read as if it had one",
+        "            at += 0 if bias is None else shape[0]",
+        "            at += shape[0]",
+    ),
+    defect(
+        "answers",
+        "kinds that were sound once are not looked at again",
+        "if not named and all(isinstance(arguments[name], check.kinds) for name, check in checks.items()):",
+        "if not named:",
+    ),
+    defect(
+        "attacks.square",
+        "what is spare of the radius is not spent",
+        "paid = (size * lost).sum(2, keepdim=True) + spare",
+        "paid = (size * lost).sum(2, keepdim=True)",
+    ),
+    defect(
+        "data",
+        "rows of moments are not scaled by their number",
+        "(values.clamp_min(0) * count).sqrt()",
+        "values.clamp_min(0).sqrt()",
+    ),
+    defect(
+        "training.sfc64",
+        "the counter runs twice as fast while numbers are accepted",
+        "            counter += ONE\n",
+        "            counter += ONE + ONE\n",
+    ),
+    defect(
+        "penalties.relu.device",
+        "pairs across the kink have the wrong sign",
+        "blocks.weight.clamp_max(0.0).neg()[:, :, None]",
+        "blocks.weight.clamp_max(0.0)[:, :, None]",
+    ),
+    defect("linalg.jacobi", "columns lose the units of their features", "* directions.T * units\n", "* directions.T\n"),
+    defect(
+        "linalg.form_tiles",
+        "all vectors take the rows of the first one",
+        "builder.gep(rights[v], [builder.add(top,",
+        "builder.gep(rights[0], [builder.add(top,",
+    ),
+    defect(
+        "optima.allocations", "the weights are not part of the bound", "- np.log(g) / p + np.log(p)", "- np.log(g) / p"
+    ),
+)
 LISTS = {"deliberate": FIRST} | {
     f"deliberate {i}": found
     for i, found in enumerate(
@@ -5176,6 +5357,7 @@ LISTS = {"deliberate": FIRST} | {
             TWENTY_SIXTH,
             TWENTY_SEVENTH,
             TWENTY_EIGHTH,
+            TWENTY_NINTH,
         ),
         2,
     )
