@@ -309,6 +309,15 @@ def test_what_is_missing_is_skipped_with_its_reason(tmp_path):
     assert never[0].agrees
 
 
+@pytest.mark.parametrize("absent", [(), ("moon",), ("sun",), ("moon", "sun")])
+def test_needs_that_are_met_are_no_reason(tmp_path, absent):
+    asked = toys.figure(needs=("moon", "sun"))
+    told = reproduce([asked], "smoke", tmp_path, missing=lambda name: f"no {name}" if name in absent else "")[0]
+    assert told.skipped == "; ".join(f"no {name}" for name in absent)
+    assert (told.outcome == "skipped") == bool(absent)
+    assert told.computed == (0 if absent else toys.CELLS)
+
+
 def test_threads_are_restored():
     before = torch.get_num_threads()
     list(Local().run([]))

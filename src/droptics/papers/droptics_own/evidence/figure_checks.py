@@ -117,8 +117,20 @@ def reproduced_figures(scale: float) -> list[Comparison]:
         twice = replace(TOY, cells=lambda scale: [Cell("two", {"value": 2.0, "power": 2})] * 2)
         found.append(refuses(lambda: reproduce([twice], "smoke", folder), "two cells of the same name"))
         found.append(refuses(lambda: reproduce([TOY], "large", folder), "scale must be one of"))  # type: ignore[arg-type]
-        found += _shown_figures(folder, first, parts, scale)
+        found += [*_needed(asked, folder, scale), *_shown_figures(folder, first, parts, scale)]
     return found
+
+
+def _needed(figure: Figure, folder: Path, scale: float) -> list[Comparison]:
+    """A figure with two needs: both are met, either is not, nobody says why."""
+    names = [(), ("a",), ("b",)]
+    answers = [
+        *(lambda need, absent=absent: f"no {need}" if need in absent else "" for absent in names),
+        None,
+    ]
+    told = [reproduce([figure], "smoke", folder, missing=answer)[0] for answer in answers]
+    wanted = [("", 4), ("no a", 0), ("no b", 0), ("", 4)]
+    return [same([(item.skipped, len(item.rows)) for item in told], wanted, "needs that are met", scale)]
 
 
 def _shown_figures(folder: Path, first: Artifact, parts: Sequence[Artifact], scale: float) -> list[Comparison]:
