@@ -16,7 +16,7 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.landscapes.units import in_own_units
 from droptics.linalg import equalize_columns, k_support_shrink
 from droptics.linalg.gram import _by_panels, triangular
-from droptics.linalg.leading import _factor, _solve, _vectors, leading_eigen
+from droptics.linalg.leading import leading_eigen
 from droptics.linalg.scales import is_diagonal, scaled_eigen
 from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw
 from droptics.models import Autoencoder, DeepLinear, LastLayer, TwoLayerLinear
@@ -27,6 +27,7 @@ from droptics.optima.optimum import Optimum
 from droptics.optima.stationary import alternate
 from droptics.optima.two_layer import _value_of_many, value_of_factors
 from droptics.papers.droptics_own.instruments import by_parts
+from droptics.papers.droptics_own.linalg.inverse_iteration_checks import inverse_iteration
 from droptics.papers.droptics_own.telling import refuses, same
 from droptics.papers.instances import moments, normal, sample, simplex, tensor, uniform
 from droptics.penalties import criterion
@@ -47,7 +48,20 @@ BALANCED = (
 def algebra_in_full(scale: float) -> list[Comparison]:
     """Actions of laws, blocks and mixtures, both routes of a decomposition, rotations, proximal maps, criteria."""
     return by_parts(
-        (_actions, _blocks, _mixture, _routes, _turned, _eigen, _support, _criteria, _stationary, _units, _affine),
+        (
+            _actions,
+            _blocks,
+            _mixture,
+            _routes,
+            _turned,
+            _eigen,
+            inverse_iteration,
+            _support,
+            _criteria,
+            _stationary,
+            _units,
+            _affine,
+        ),
         scale,
     )
 
@@ -248,29 +262,6 @@ def _eigen(scale: float) -> list[Comparison]:
         found.append(compare(told, "==", scale * wanted + (scale - 1), f"values, {name}"))
         found.append(compare(np.abs(matrix @ vectors - vectors * told).max(), "<=", 1e-13, f"residual, {name}"))
         found.append(compare(vectors.T @ vectors, "==", scale * np.eye(5), f"orthonormal, {name}", precision=1e-13))
-    # the pieces of inverse iteration, which a full decomposition would stand in for where they failed
-    for size, value in ((5, 0.3), (6, -2.0), (9, 1.0)):
-        diagonal, beside = normal(size, size).numpy(), normal(size + 1, size - 1).numpy()
-        parts = np.empty((5, size))
-        _factor(diagonal, beside, value, 1e-300, parts)
-        dense = np.diag(diagonal - value) + np.diag(beside, 1) + np.diag(beside, -1)
-        x = np.arange(1.0, size + 1)
-        solved = np.linalg.solve(dense, x)
-        largest = _solve(parts, x)
-        found.append(compare(largest, "==", scale * np.abs(solved).max(), f"largest of {size}"))
-        found.append(compare(x * largest, "==", scale * solved, f"solved, {size}"))
-    for factor in (1.0, 1e-9, 1e9):
-        diagonal, beside = factor * normal(1, 40).numpy(), factor * normal(2, 39).numpy()
-        dense = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-        every, rows = np.linalg.eigvalsh(dense)[::-1][:5].copy(), np.empty((5, 40))
-        rest = _vectors(diagonal, beside, every, rows)
-        found.append(compare(rest, "<=", 4e-15, f"no need of another route, {factor}", precision=0.0))
-        found.append(
-            compare(rows @ dense @ rows.T / factor, "==", scale * np.diag(every) / factor, f"its rows, {factor}")
-        )
-        top = np.abs(diagonal).max() + 2 * np.abs(beside).max()
-        left = np.abs(dense @ rows.T - rows.T * every).max() / top
-        found.append(compare(rest, "==", scale * left + (scale - 1), f"its residual, {factor}", precision=1e-14))
     for size in (3, 80):
         units = 2.0 ** torch.arange(-(size // 2), size - size // 2).double().clamp(-30, 30)
         moment = moments(2, 2, size).xx * units * units[:, None]
