@@ -102,6 +102,16 @@ def test_a_square_covers_its_share_of_images_that_are_no_squares(norm, shape):
 
 
 @pytest.mark.parametrize("norm", ["l2", "l1"])
+@pytest.mark.parametrize("radius", [0.3, 1.0, 2.5])
+def test_the_first_bumps_spend_the_whole_radius(norm, radius):
+    net, data = classifier()
+    region = Threat(norm, radius).around(data.inputs)
+    search = SquareSearch(differentiable(net), region, data.targets, Square(), torch.Generator().manual_seed(0))
+    lengths = torch.linalg.vector_norm((search._first(region) - data.inputs).flatten(1), ord=int(norm[1]), dim=1)
+    assert lengths.tolist() == pytest.approx([radius] * len(data))
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1"])
 def test_a_changed_square_spends_what_its_windows_held(norm):
     net, data = classifier()
     region = Threat(norm, RADII[norm]).around(data.inputs)
