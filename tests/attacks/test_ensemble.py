@@ -434,6 +434,18 @@ def test_few_masks_are_summed_exactly():
     assert mean.again(100, 5) is mean
 
 
+def test_the_network_without_masks_is_the_one_that_was_given():
+    """Not its mean over masks: after hidden units that are rectified, the outputs of the two differ."""
+    generator = torch.Generator().manual_seed(0)
+    net = ReLUNet([torch.randn(4, 3, generator=generator).double(), torch.randn(3, 4, generator=generator).double()])
+    noisy, inputs = nn.Dropout(0.5), torch.rand(20, 3, generator=generator).double()
+    for law in (Bernoulli(0.3, 7), Bernoulli(torch.tensor([0.0] * 3 + [0.4] * 4), 7)):
+        mean = Averaged.of(net, law)
+        assert mean.quiet is net
+        assert not torch.allclose(mean(inputs), net.outputs(inputs).log_softmax(-1), atol=1e-3)
+    assert Averaged.of(noisy, draws=2).quiet is noisy
+
+
 def test_other_masks_say_who_is_fooled():
     """A point just across the boundary of the masks that it was found by may be on the right side of others."""
     torch.manual_seed(0)
