@@ -108,6 +108,13 @@ def decided_verdicts(scale: float) -> list[Comparison]:
         same((BASE.corrected, WRONG.corrected, SLIP.corrected), (None, *["toy-thm1"] * 2), "corrections", scale)
     )
     found.append(same(decide(WRONG).verdict + decide(SLIP).verdict, "falseslip", "kinds of failure", scale))
+    for kind in ("constant", "remark"):
+        found.append(same(decide(replace(SLIP, verdict=kind)).verdict, kind, f"{kind}, a kind of failure", scale))
+    fine = decide(replace(SLIP, check=_good, control=_bad))
+    found.append(same((fine.verdict, fine.agrees), ("holds", False), "a slip that is none", scale))
+    idle = decide(replace(BASE, verdict="not checked", check=None, control=None))
+    parts_of = (idle.verdict, idle.agrees, idle.comparisons, idle.control)
+    found.append(same(parts_of, ("not checked", True, (), ()), "one that is not checked", scale))
     found.append(same(decide(replace(BASE, check=_crash)).error, "ArithmeticError: no number", "an error", scale))
     shown = decide(BASE).as_dict()
     parts = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from unittest import mock
 
 import torch
 from torch import Tensor
@@ -10,11 +11,11 @@ from torch import Tensor
 from droptics.data import Moments
 from droptics.equalization import balance, equalize, imbalance, order_gaps
 from droptics.evidence.claims import Comparison, compare
-from droptics.landscapes import escape
+from droptics.landscapes import escape, inspection
 from droptics.linalg import psd_root
 from droptics.linalg.jacobi import graded_eigen
-from droptics.masks import Bernoulli, Product
-from droptics.models import DeepLinear, TwoLayerLinear
+from droptics.masks import Bernoulli, MaskLaw, Product
+from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
 from droptics.papers.droptics_own.audits.audit_checks import every_coin
 from droptics.papers.droptics_own.telling import fails, same
 from droptics.papers.instances import moments, normal, tensor
@@ -88,7 +89,51 @@ def _escapes(scale: float) -> list[Comparison]:
     drop, given = 0.3, moments(5, 2, 3)
     for size in (1.0, 2.0**-10):
         found += _ways_down(scale, drop, Moments(given.xx, size * given.yx, size**2 * given.yy))
+    return [*found, *_families(scale)]
+
+
+def _families(scale: float) -> list[Comparison]:
+    """Escapes of tied and deep networks, inputs masked, too, from zero, by all curvatures and by products alone."""
+    found: list[Comparison] = []
+    drop, given, square = 0.3, moments(5, 2, 3), normal(3, 3, 3)
+    tied, deep = Moments.of_map(square @ square.mT - torch.eye(3).double()), given
+    zeros = [torch.zeros(2, 3).double(), torch.zeros(2, 2).double()]
+    cases: tuple[tuple[str, Model, Moments, MaskLaw, int], ...] = (
+        ("tied", Autoencoder(torch.zeros(3, 2).double()), tied, Bernoulli(drop, 2), 2),
+        ("deep", DeepLinear(zeros, mask_inputs=True), deep, Product([Bernoulli(drop, 3), Bernoulli(drop, 2)]), 5),
+    )
+    for name, model, data, law, coins in cases:
+        kept, chances = every_coin([drop] * coins)
+        kept = kept / (1 - drop)
+
+        def value(*weights: Tensor, data: Moments = data, z: Tensor = kept, odds: Tensor = chances) -> Tensor:
+            if len(weights) == 1:
+                maps = (weights[0] * z[:, None]) @ weights[0].mT
+            else:
+                maps = (weights[1] * z[:, None, 3:]) @ weights[0] * z[:, None, :3]
+            return odds @ ((maps @ data.xx - 2 * data.yx) * maps).sum((1, 2)) + data.yy.trace()
+
+        hessian = torch.func.hessian(value, argnums=tuple(range(len(model.tensors))))(*model.tensors)
+        lowest = _least_of(hessian, model)
+        for dense in (4_000, 0):
+            with mock.patch.object(inspection, "DENSE", dense):
+                way = escape(model, data, law)
+            label = f"{name}, {'all curvatures' if dense else 'by products'}"
+            found.append(compare(way.curvature, "==", scale * lowest, f"least curvature, {label}", 1e-8))
+            steps = [sign * 0.5**k for k in range(26) for sign in (1, -1)]  # the weights are zero
+            least = min(float(value(*(step * part for part in way.direction))) for step in steps)
+            found.append(compare(way.objective, "==", least, f"the best of the steps, {label}"))
+            found.append(compare(value(*way.model.tensors), "==", least, f"where it leads, {label}"))
     return found
+
+
+def _least_of(blocks: tuple[tuple[Tensor, ...], ...], model: Model) -> Tensor:
+    """The least eigenvalue of a Hessian in blocks."""
+    sizes = [part.numel() for part in model.tensors]
+    rows = [
+        [block.reshape(a, b) for b, block in zip(sizes, row, strict=True)] for a, row in zip(sizes, blocks, strict=True)
+    ]
+    return torch.linalg.eigvalsh(torch.cat([torch.cat(row, 1) for row in rows]))[0]
 
 
 def _ways_down(scale: float, drop: float, population: Moments) -> list[Comparison]:

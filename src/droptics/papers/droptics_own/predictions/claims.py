@@ -93,7 +93,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "module-moments",
         "Mean, covariance and class probabilities of torch modules under their own dropout are those over all masks; "
-        "sampled ones cover them, and the first order has the slopes in the masks.",
+        "intervals of sampled means, variances and class probabilities cover them, sampled covariances are within five "
+        "standard errors, and the first order has the slopes in the masks.",
         (partial(moment_checks.module_moments, 1.0), partial(moment_checks.module_moments, 1.1)),
         ("predictions.predictive",),
         ENUMERATED,

@@ -145,8 +145,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "engines",
-        "Every engine of the processor takes the step of the masked loss, tied and untied; exact gradients are those "
-        "of the mean over all masks; records, also of losses, are their definitions.",
+        "Every engine of the processor takes the step of the masked loss, tied and untied, each run of a batch with "
+        "its own examples, masks and step size; exact gradients are those of the mean over all masks; records, also of "
+        "losses, are their definitions.",
         (partial(step_checks.engine_steps, 1.0), partial(step_checks.engine_steps, 1.1)),
         ("training.train", "training.Recording"),
         ENUMERATED,

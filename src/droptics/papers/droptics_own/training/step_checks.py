@@ -45,6 +45,7 @@ from droptics.training import (
     train,
     with_previous,
 )
+from droptics.training.draws import Stream
 from droptics.training.settings import EngineName
 
 
@@ -124,7 +125,43 @@ def engine_steps(scale: float) -> list[Comparison]:
     for old, new, slope in zip(leaves, run.model.weights, slopes, strict=True):
         found.append(compare(new, "==", old.detach() - scale * 0.01 * slope, "exact gradient of a deep network"))
     found.append(compare(run.history["objective"][0], "==", scale * objective, "recorded objective"))
-    return [*found, *_records(scale)]
+    return [*found, *_together(scale), *_records(scale)]
+
+
+def _together(scale: float) -> list[Comparison]:
+    """A batch of runs by every engine, each run with its step size, examples and masks; between records several steps.
+
+    Weights and mean losses since the last record by autograd on the draws of their streams.
+    """
+    found, law, slower = [], Bernoulli(0.4, 4), Inverse(4.0)
+    data, sizes = Sample(normal(15, 5, 3), normal(16, 5, 3)), tensor([0.02, 0.05])
+    draws = Stream(data, Dropout(law), [3, 4], 1, torch.device("cpu")).next(6)
+    assert draws.inputs is not None
+    assert draws.targets is not None
+    assert draws.multipliers is not None
+    starts: dict[str, Model] = {
+        "tied": Autoencoder(0.5 * normal(3, 2, 3, 4)),
+        "untied": TwoLayerLinear(0.5 * normal(4, 2, 3, 4), 0.5 * normal(5, 2, 3, 4)),
+    }
+    engines: tuple[EngineName, ...] = ("kernel", "products", "torch")
+    for name, start in starts.items():
+        weights, losses = list(start.tensors), []
+        for step in range(6):
+            leaves = [part.detach().clone().requires_grad_() for part in weights]
+            x, y, z = (part[:, step] for part in (draws.inputs, draws.targets, draws.multipliers))
+            each = (((x @ leaves[-1]) * z) @ leaves[0].mT - y).square().sum((1, 2))
+            slopes = torch.autograd.grad(each.sum(), leaves)
+            moved = scale * slower(step) * sizes[:, None, None]
+            weights = [part.detach() - moved * slope for part, slope in zip(leaves, slopes, strict=True)]
+            losses.append(each.detach())
+        wanted = torch.stack([losses[0], (losses[0] + losses[1]) / 2, torch.stack(losses[2:]).mean(0)])
+        for engine in engines:
+            run = train(start, data, Dropout(law), steps=6, step_size=sizes.tolist(), batch_size=1, seed=3,
+                        schedule=slower, engine=engine, record=Recording(at=(0, 2, 6)))  # fmt: skip
+            for own, told in zip(weights, run.model.tensors, strict=True):
+                found.append(compare(told, "==", own, f"a batch of runs, {name}, {engine}"))
+            found.append(compare(run.history["loss"], "==", wanted, f"its mean losses, {name}, {engine}"))
+    return found
 
 
 def _records(scale: float) -> list[Comparison]:
