@@ -251,7 +251,7 @@ class Compiled:
 
 
 def loop_sites() -> dict[str, Compiled]:
-    """The compiled functions by module and name."""
+    """The compiled functions by module and name, and last, by module alone, those that hold its machine code."""
     trees = {module: ast.parse(source) for module, source in SOURCES.items()}
     loops = {
         f"{module}:{node.name}": range(node.lineno, (node.end_lineno or 0) + 1)
@@ -259,7 +259,16 @@ def loop_sites() -> dict[str, Compiled]:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and any("njit" in ast.unparse(mark) for mark in node.decorator_list)
     }
-    names = {place.partition(":")[2] for place in loops}
+    starts = {place: ({place.partition(":")[2]}, lines) for place, lines in loops.items()}
+    for module, tree in trees.items():
+        if any(isinstance(node, ast.Call) and ast.unparse(node.func) == "intrinsic" for node in ast.walk(tree)):
+            stored = (
+                node for top in tree.body if isinstance(top, (ast.Assign, ast.AnnAssign)) for node in ast.walk(top)
+            )
+            named = {one.id for one in stored if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+            named = {name for name in named if name.islower()}  # instructions, but no constants
+            starts[f"{module}:"] = named, range(1, SOURCES[module].count("\n") + 2)
+    names = {name for named, _ in starts.values() for name in named}
     used: dict[str, set[tuple[str, int]]] = {name: set() for name in names}
     for module, tree in trees.items():
         for node, _, lines in _places(tree):
@@ -267,9 +276,9 @@ def loop_sites() -> dict[str, Compiled]:
             if name in names and lines is not None:  # also as kernels.name
                 used[name].add((module, lines.start))
     found = {}
-    for place, lines in loops.items():
+    for place, (named, lines) in starts.items():
         sites: dict[str, set[int]] = {}
-        waiting, seen = [place.partition(":")[2]], set[str]()
+        waiting, seen = sorted(named), set[str]()
         while waiting:
             name = waiting.pop()
             if name not in seen:
@@ -277,7 +286,7 @@ def loop_sites() -> dict[str, Compiled]:
                 for module, line in used[name]:
                     within = [other for other, span in loops.items() if other.startswith(f"{module}:") and line in span]
                     waiting += [other.partition(":")[2] for other in within]
-                    if not within:
+                    if not within and f"{module}:" != place:
                         sites.setdefault(module, set()).add(line)
         found[place] = Compiled(lines, sites, seen)
     return found

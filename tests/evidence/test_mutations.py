@@ -117,6 +117,14 @@ def test_compiled_loops_are_reached_from_where_they_are_called():
     assert "kernels.direct_gradient(" in mutants.SOURCES[module].split("\n")[line - 1]
 
 
+def test_loops_that_hold_generated_code_are_compiled_anew_with_it():
+    """What writes machine code runs while a loop that uses it is compiled: a kept loop would hide a change of it."""
+    held = mutants.loop_sites()["droptics.linalg.form_tiles:"]
+    assert {"form_tile", "gram_tiles", "forms", "lower_gram"} <= held.holding
+    assert "droptics.linalg.forms" in held.sites
+    assert held.lines.start == 1
+
+
 def test_a_report_goes_on_after_the_sources_changed():
     """What was tried of older sources stands for as many mutants of the draw, under the commit where it was tried."""
     drawn = list(mutants.mutants("droptics.norms"))[:5]
