@@ -325,7 +325,7 @@ def radii_and_leaks(scale: float) -> list[Comparison]:
     plain = kinks.all(0)  # nothing bends within the ball: the score is affine there
     found.append(compare(plain.double().sum(), ">=", 1.0, "examples in an affine piece"))
     exact = (signs * leaky(inputs) - 0.2 * norms)[plain]
-    found.append(compare(low[plain], "==", scale * exact, "the lowest of an affine piece", precision=1e-3))
+    found.append(compare(low[plain], "==", scale * exact, "the lowest of an affine piece"))
     found += _over_directions(scale)
     beta = 0.01
     wanted_flags = (signs * leaky(inputs) / normal(3, 4, 5).norm() < -beta).double()

@@ -305,13 +305,14 @@ def _expected(module: nn.Module, weights: Tensor, data: Pair, rates: list[float]
 def copies(scale: float) -> list[Comparison]:
     """Copies without masks train as torch.optim does, alone and together; looks, best steps and tails by hand.
 
-    The last layer has a frozen bias, which stays.
+    The last layer has a frozen bias, which stays. Inputs and hidden units drop at rates of their own.
     """
     labels = torch.arange(20) % 3, torch.arange(12) % 3
     train, held = (normal(1, 20, 4), labels[0]), (normal(2, 12, 4), labels[1])
     cpu, found = torch.device("cpu"), []
-    module = stack((4, 5, 3), (0.5,), nn.Tanh)
-    module[3].bias.requires_grad_(False)
+    module = stack((4, 5, 3), (0.5, 0.5), nn.Tanh)
+    module[4].bias.requires_grad_(False)
+    none, some = {"0": 0.0, "3": 0.0}, {"0": 0.15, "3": 0.4}
     fits = {
         "sgd": (Fit(7, 8, "sgd", 0.1, 0.01, 0.9, "last", 3, 2), torch.optim.SGD, {"momentum": 0.9}),
         "adam": (Fit(3, 8, "adam", 0.02, 0.01, stop="best", looks=9), torch.optim.Adam, {}),
@@ -320,18 +321,18 @@ def copies(scale: float) -> list[Comparison]:
     for name, (fit, kind, options) in fits.items():
         examples, checked = Examples.of(train, "train", cpu), Examples.of(held, "validation", cpu)
         problem = Problem(module, examples, examples, checked, CrossEntropy(), fit, {})
-        single = train_copies(problem, [{"2": 0.0}], 5, "single")[0]
-        many = train_copies(problem, [{"2": 0.0}, {"2": 0.4}], 5, "population")
+        single = train_copies(problem, [none], 5, "single")[0]
+        many = train_copies(problem, [none, some], 5, "population")
         if fit.stop == "last":
             found.append(compare(fit.tail_steps(200), "==", [190, 200], "steps of the tail"))
-        for form, rate, row in (("alone", 0.0, single), ("together", 0.0, many[0]), ("under masks", 0.4, many[1])):
+        for form, rates, row in (("alone", none, single), ("together", none, many[0]), ("under masks", some, many[1])):
             own = copy.deepcopy(module).eval()
             search = kind(own.parameters(), lr=scale * fit.step_size, weight_decay=fit.decay, **options)
-            wanted, training, at = _by_torch(own, search, fit, (train, held), examples, rate)
+            wanted, training, at = _by_torch(own, search, fit, (train, held), examples, rates)
             found.append(compare(row["losses"], "==", wanted, f"{name}, {form}", precision=1e-8))
             found.append(compare(row["training"], "==", training, f"training loss, {name}, {form}", precision=1e-8))
             found.append(compare(row["step"], "==", at, f"step, {name}, {form}"))
-        again = train_copies(problem, [{"2": 0.4}], 5, "single")[0]
+        again = train_copies(problem, [some], 5, "single")[0]
         found.append(compare(many[1]["losses"], "==", again["losses"], f"{name} with masks", precision=1e-8))
         apart = max(abs(a - b) for a, b in zip(again["losses"], single["losses"], strict=True))
         found.append(compare(apart, ">", 1e-3, f"{name}: masks matter"))
@@ -344,7 +345,7 @@ def _by_torch(
     fit: Fit,
     data: tuple[Pair, Pair],
     examples: Examples,
-    rate: float,
+    rates: dict[str, float],
 ) -> tuple[Tensor, float, int]:
     """Losses at the best look of a loop with torch.optim, or their mean over the last two; three batches an epoch."""
     (train, held), looks = data, {}
@@ -352,9 +353,11 @@ def _by_torch(
         epoch, place = divmod(step, 3)
         rows = examples.order(epoch, 5)[8 * place : 8 * place + 8]
         search.zero_grad()
-        hidden = own[:2](train[0][rows])
-        kept = uniforms(tuple(hidden.shape), key(5, step, "2"), torch.device("cpu")) >= rate
-        nn.functional.cross_entropy(own[3](hidden * kept / (1 - rate)), train[1][rows]).backward()
+        hidden = train[0][rows]
+        for site, layers in (("0", own[1:3]), ("3", own[4:])):
+            kept = uniforms(tuple(hidden.shape), key(5, step, site), torch.device("cpu")) >= rates[site]
+            hidden = layers(hidden * kept / (1 - rates[site]))
+        nn.functional.cross_entropy(hidden, train[1][rows]).backward()
         search.step()
         with torch.no_grad():
             looks[step + 1] = (
