@@ -11,6 +11,7 @@ import numpy as np
 from droptics.arrays import Array
 from droptics.evidence.claims import Comparison, compare
 from droptics.papers.droptics_own.instruments import by_parts
+from droptics.papers.droptics_own.recommenders.parted_checks import every_width
 from droptics.papers.droptics_own.recommenders.ranker_checks import _left_out, _rated, interactions
 from droptics.papers.droptics_own.recommenders.read_rating_checks import _listed, _pairs, _table
 from droptics.papers.droptics_own.recommenders.swept_checks import _factors, solved_rows
@@ -23,8 +24,8 @@ from droptics.recommenders.unbounded import say_unbounded
 
 
 def many_rows(scale: float) -> list[Comparison]:
-    """Sums, warnings, predictions, users left out, orders of ratings and half-sweeps, block by block."""
-    return by_parts((_summed, _said, _predicted, _users, _ordered, _swept), scale)
+    """Sums, warnings, predictions, users left out, orders of ratings and half-sweeps, block by block; every width."""
+    return by_parts((_summed, _said, _predicted, _users, _ordered, _swept, every_width), scale)
 
 
 def _summed(scale: float) -> list[Comparison]:

@@ -201,7 +201,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "many-rows",
         "Sums, warnings, predictions, users left out, orders of ratings, and half-sweeps over rows of hundreds of "
-        "ratings, by several threads, too, are those of all rows where only some are worked on at a time.",
+        "ratings, by several threads, too, are those of all rows where only some are worked on at a time; so are row "
+        "systems of every width, in both precisions.",
         pair(block_checks.many_rows, 1.05),
         ("recommenders.DropoutCompletion", "recommenders.DropoutAutoencoder"),
         "By systems solved one by one.",
