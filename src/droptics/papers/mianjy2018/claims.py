@@ -293,8 +293,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-sec1",
         f"{SOURCE}, Section 1",
-        "Global minima with dropout have the least l2 path norm among all factorizations of the same product in the "
-        "same width; for autoencoders with tied weights all local minima have.",
+        "On isotropic inputs global minima with dropout have the least l2 path norm among all factorizations of the "
+        "same product in the same width; for autoencoders with tied weights all local minima have.",
         check=partial(factor_checks.minimal_path_norm, 2.0),
         control=partial(factor_checks.minimal_path_norm, 1.8),
         objects=("norms.path_norm",),

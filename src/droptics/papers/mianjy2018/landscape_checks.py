@@ -116,20 +116,23 @@ def threshold(M: Tensor, width: int) -> float:
 def strict_saddles(equalized: bool, every: bool = False) -> list[Comparison]:
     """Critical points below the threshold that are no global minima have negative curvature, and minima have none.
 
-    Spectra without and with ties. Equalized ones by their closed form, each by another rotation, and without
-    `equalized` also whatever root finding reaches, most of it with columns of different norms. With `every`,
-    critical points and not only minima were to be global.
+    Spectra without and with ties, and with signs; without dropout, too. Equalized ones by their closed form, each by
+    another rotation, and without `equalized` also whatever root finding reaches, most of it with columns of different
+    norms. With `every`, critical points and not only minima were to be global.
     """
     found = []
     given = [torch.diag(tensor(spectrum)) for spectrum in ((2.0, 1.0), (1.5, 1.0, 0.4), (2.0, 1.0, 1.0), (1.0,))]
     cases = [(given[0], 2, 0.25), (given[1], 2, 0.95), (given[2], 2, 0.5), (given[3], 1, 0.5)]
+    turned = torch.linalg.qr(normal(7, 4, 4)).Q
+    mixed = turned * tensor([2.0, 1.2, -0.5, -1.0]) @ turned.mT  # eigenvalues below zero beyond the width
+    cases += [(mixed, 2, 0.6), (mixed, 2, 0.0)]
     for M, width, share in (*cases, (psd(2, 3), 3, 0.95), (psd(1, 4), 3, 0.3)):
         lam = share * min(threshold(M, width), 3.0)
         eigenvalues, vectors = torch.linalg.eigh(M)
         turn = torch.linalg.qr(normal(len(M) + width, width, width)).Q
         points = [vectors @ _rotation_to_equal(U @ turn) for U in group_points(eigenvalues, lam, width)]
         points += [] if equalized else critical_points(M, lam, width)
-        kept = shrink(eigenvalues, lam, width)  # in ascending order
+        kept = shrink(eigenvalues.clamp_min(0), lam, width)  # in ascending order
         least = float((eigenvalues - kept).square().sum() + lam / width * kept.sum() ** 2)
         objective, label = tied_objective(M, lam), f"{len(M)} inputs, r={width}"
         values = [float(objective(U)) for U in points]

@@ -144,9 +144,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.3-conjugate",
         f"{SOURCE}, proof of Theorem 2.3",
-        "For X of full column rank the convex conjugate at Q of Lambda/beta, the infimum over d, U and V with U V^T X "
-        "= A of (d/r) sum_i ||U_i V_i^T X||_F^2, is (sigma_1(Q)^2 + ... + sigma_r(Q)^2)/4, and so is that of the "
-        "squared r-support norm of singular values.",
+        "For X of full column rank the convex conjugate at Q of Lambda/beta, the infimum over multiples d of r and U "
+        "and V with U V^T X = A of (d/r) sum_i ||U_i V_i^T X||_F^2 over blocks of r columns, is (sigma_1(Q)^2 + ... + "
+        "sigma_r(Q)^2)/4, and so is that of the squared r-support norm of the singular values of A.",
         check=partial(norm_checks.conjugate, 0.25),
         control=partial(norm_checks.conjugate, 0.26),
         objects=("norms.k_support",),
@@ -265,7 +265,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-cor4.2-corrected",
         f"{SOURCE}, Corollary 4.2, corrected",
-        "For inputs X with orthogonal rows DropConnect on V of U V^T X has the deterministic objective of dropout.",
+        "For inputs X with orthogonal rows E ||Y - (1/theta) U (Z o V)^T X||_F^2, the entries of Z i.i.d. Ber(theta), "
+        "is dropout's deterministic objective, ||Y - U V^T X||_F^2 + (1-theta)/theta sum_i ||u_i||^2 ||X^T v_i||^2.",
         check=lambda: [
             *connection_checks.uncorrelated_inputs(0.0),
             *connection_checks.drop_connect(connection_checks.of_connections),

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from droptics.evidence.claims import Comparison, compare
+from droptics.evidence.claims import Comparison, Relation, compare
 from droptics.norms import k_support
 from droptics.papers.instances import descend, normal, tensor
 from droptics.papers.pal2020.oracles import closed_form_values, dual_value, least_value, water_filling, water_level
@@ -78,8 +78,9 @@ def conjugate(scale: float) -> list[Comparison]:
     """sup_x <a, x> - scale (sum of the k largest x_i^2) = ||a||_(k)^2 and sup_a <a, x> - ||a||_(k)^2 = that sum.
 
     The first is attained where the library's norm has its gradient, the second at half of the k largest. Both norms are
-    the library's and water filling. The penalty itself has this conjugate: the supremum of <Q, U V^T X> minus
-    (d/r) sum_i ||U_i V_i^T X||^2 over all weights, by ascent, is the sum for the singular values of Q.
+    the library's and water filling; of matrices, too, by their singular values. The penalty itself has this conjugate:
+    the supremum of <Q, U V^T X> minus (d/r) sum_i ||U_i V_i^T X||^2 over all weights, by ascent, is the sum for the
+    singular values of Q.
     """
     found = []
 
@@ -99,6 +100,14 @@ def conjugate(scale: float) -> list[Comparison]:
         for name, point in (("attained", half), ("bound", half + 0.3 * normal(seed + 30, count))):
             value = (point * x).sum() - water_filling(point, k)
             found.append(compare(value, "==" if name == "attained" else "<=", largest(x, k), f"k={k}: back, {name}"))
+    for seed, k in ((6, 1), (7, 2), (8, 5)):  # the same of matrices and their singular values
+        left, values, right = torch.linalg.svd(normal(seed, 3, 4), full_matrices=False)
+        Q, top = left * values @ right, largest(values, k)
+        best = left[:, :k] * values[:k] / 2 @ right[:k]
+        for name, points in (("attained", best[None]), ("bound", best + 0.5 * normal(seed + 10, 50, 3, 4))):
+            told = [(A * Q).sum() - k_support(torch.linalg.svdvals(A), k) ** 2 for A in points]
+            relation: Relation = "==" if name == "attained" else "<="
+            found.append(compare(torch.stack(told), relation, top, f"k={k}: of matrices, {name}"))
     for seed, block, blocks in ((1, 1, 3), (2, 2, 2), (3, 3, 1)):
         Q, X = normal(seed, 2, 3), torch.eye(4, 3).double() + 0.4 * normal(seed + 1, 4, 3)
 

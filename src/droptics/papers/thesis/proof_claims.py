@@ -18,8 +18,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq1.1",
         f"{SOURCE}, eq. (1.1)",
-        "From two inputs on, for 1 <= p <= 2 and ||x||_{p*} <= 1, generalization gap <= O(sqrt((2 d^(1/p*))^(2k) "
-        "psi_p(w)^2 log(d0)/n)).",
+        "From d0 = 2 inputs on, for 1 <= p <= 2, 1/p + 1/p* = 1, and ||x||_{p*} <= 1: generalization gap on n examples "
+        "<= O(sqrt((2 d^(1/p*))^(2k) psi_p(w)^2 log(d0)/n)), psi_p the l_p path norm, k hidden layers of at most d "
+        "units.",
         "holds only if",
         check=lambda: [*survey.by_paths(lambda p: 1 - 1 / p), *survey.random_signs(1.0)],
         control=partial(survey.by_paths, lambda p: 0.5),
