@@ -280,6 +280,32 @@ def _slopes(scale: float) -> list[Comparison]:
             for name, one, other in zip(("columns", "bases"), told, wanted, strict=True):
                 label = f"slopes by {name}, {'tree' if longest else 'splitting'}, {memory}"
                 found.append(compare(one, "==", scale * other, label))
+    return [*found, *_steady(scale)]
+
+
+def _steady(scale: float) -> list[Comparison]:
+    """Slopes in columns of coins that come in numbers; some never fall, which the base holds, or have no weights."""
+    found: list[Comparison] = []
+    counts, drop = np.array([1, 3, 2, 2, 1, 1]), 0.1 + 0.7 * uniform(12, 6)
+    drop[1] = drop[4] = 0.0
+    columns = normal(13, 3, 6) * tensor([1.0, 1.0, 1.0, 0.0, 1.0, 1.0])
+    free = [columns.requires_grad_(), normal(14, 3).requires_grad_()]
+    grids = torch.cartesian_prod(*[torch.arange(count + 1.0, dtype=torch.float64) for count in counts])
+    total = torch.from_numpy(counts).double()
+    ways = ((total + 1).lgamma() - (grids + 1).lgamma() - (total - grids + 1).lgamma()).exp()
+    chances = (ways * (1 - drop) ** grids * drop ** (total - grids)).prod(-1)
+    hidden = torch.relu((grids / (1 - drop)) @ free[0].mT + free[1])
+    linear, quadratic = normal(15, 3), normal(16, 3, 3)
+    value = chances @ (hidden @ linear) + (quadratic * ((hidden * chances[:, None]).mT @ hidden)).sum()
+    wanted = torch.autograd.grad(value, free)
+    law, (weights, bias) = Coins(counts, drop.numpy()), (part.detach() for part in free)
+    base, chosen = bias + weights @ (total * (drop == 0)), np.array([5, 0, 2])
+    for memory in (1 << 30, 1 << 10):
+        walk = Walk([Stage(law, weights, bias)], MomentLeaf(), memory)
+        part = Dominance(weights.numpy(), base.numpy(), law, chosen, walk)
+        told = part.slopes(linear.numpy(), quadratic.numpy())
+        for name, one, other in zip(("columns", "bases"), told, wanted, strict=True):
+            found.append(compare(one, "==", scale * other, f"slopes by {name}, steady coins, {memory}"))
     return found
 
 
