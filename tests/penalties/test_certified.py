@@ -126,6 +126,25 @@ def test_of_many_examples_the_widest_are_looked_at_again(
     assert mine <= theirs + REST * float(share @ found.lower.detach()) * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("far", [100.0, 200.0])
+@pytest.mark.parametrize("scale", [0.7, 1.0, 2.0])
+def test_bounds_of_some_outcomes_do_not_stand_for_all(
+    monkeypatch: pytest.MonkeyPatch, scale: float, far: float
+) -> None:
+    """Of the outcomes of a coin one spreads too far for integrals of margins, when each is looked at by itself."""
+    model, data = head(14, 5, scale), Sample(torch.ones(1, 5).double(), torch.zeros(1, dtype=torch.long))
+    with torch.no_grad():
+        model.head.weight[0, 0] = far
+    law = Bernoulli(torch.tensor([0.4, 0.5, 0.3, 0.2, 0.6]).double(), 5)
+    whole = penalty(model, data, law, Certified(1), ENTROPY)
+    monkeypatch.setattr("droptics.penalties.certified.ROOM", 1)
+    parts = penalty(model, data, law, Certified(1), ENTROPY)
+    exact = truth(model, data, law)
+    assert float(parts.lower) <= exact <= float(parts.upper)
+    close(parts.lower, whole.lower, 1e-10)
+    close(parts.upper, whole.upper, 1e-10)
+
+
 def _whole(parts: list[Bounds]) -> Bounds:
     return Bounds(*(torch.cat(ends, -1) for ends in zip(*parts, strict=True)))
 

@@ -42,7 +42,7 @@ from droptics.spectra import action
 
 def side_ways(scale: float) -> list[Comparison]:
     """Samples, sums, bounds, spectra and margins on ways that few instances take."""
-    return by_parts((_tall, _summed, _bounded, _hidden, _left, _points), scale)
+    return by_parts((_tall, _summed, _bounded, _partly_known, _hidden, _left, _points), scale)
 
 
 def _tall(scale: float) -> list[Comparison]:
@@ -217,6 +217,29 @@ def _bounded(scale: float) -> list[Comparison]:
         with mock.patch.object(certified, "ROOM", room):
             told_upper = certified.upper_bounds(moves, law)
             found.append(compare(told_upper, "==", scale * torch.stack(wanted), f"upper ends, {room}"))
+    return found
+
+
+def _partly_known(scale: float) -> list[Comparison]:
+    """Of two outcomes one spreads too far for integrals of margins: neither is bounded by them, at once or in parts."""
+    found: list[Comparison] = []
+    rates = tensor([0.4, 0.5, 0.3, 0.2, 0.6])
+    kept, chances = every_coin(rates.tolist())
+    for size, far in ((0.7, 100.0), (1.0, 200.0), (2.0, 100.0)):
+        head = torch.nn.Linear(5, 14).double().requires_grad_(False)  # more classes than are taken two at a time
+        head.weight.copy_(size * normal(1, 14, 5))
+        head.bias.copy_(normal(2, 14))
+        head.weight[0, 0] = far
+        spread = torch.logsumexp(head(kept / (1 - rates)), -1)
+        exact = chances @ spread - torch.logsumexp(head(torch.ones(5).double()), -1)
+        data, ends = Sample(torch.ones(1, 5).double(), torch.zeros(1, dtype=torch.long)), []
+        for room in (ROOM, 1):
+            with mock.patch.object(certified, "ROOM", room):
+                told = penalty(LastLayer.of(head), data, Bernoulli(rates, 5), Certified(1), CrossEntropy())
+            found.append(compare(told.lower, "<=", exact, f"from below, {size}, {far}, {room}", 1e-12))
+            found.append(compare(told.upper, ">=", exact, f"from above, {size}, {far}, {room}", 1e-12))
+            ends.append([float(told.lower), float(told.upper)])
+        found.append(compare(ends[1], "==", scale * np.array(ends[0]), f"outcome by outcome, {size}, {far}"))
     return found
 
 
