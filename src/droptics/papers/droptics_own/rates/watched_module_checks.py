@@ -132,6 +132,7 @@ def _recurrent(scale: float) -> list[Comparison]:
         )
         still = muted[0] - muted[0][:1]
         found.append(compare(still.detach().abs().max(), "==", 0.0, f"nothing passes, {name}"))
+    found += _started(scale)
     found.append(same(callable(recurrent), True, "written out", scale))
     layer = nn.LSTM(2, 3, num_layers=2, dropout=0.25, batch_first=True).double().train()
     packed = pack_padded_sequence(inputs, torch.tensor([3, 2]), batch_first=True)
@@ -143,6 +144,42 @@ def _recurrent(scale: float) -> list[Comparison]:
     single = nn.LSTM(2, 3, num_layers=1, batch_first=True).double().train()
     _, trace = watched(single, lambda: single(inputs))
     found.append(same(trace.calls, [], "one layer has none", scale))
+    return found
+
+
+def _started(scale: float) -> list[Comparison]:
+    """Layers that start from given states, time first, without biases, and their last states under given masks."""
+    found: list[Comparison] = []
+    inputs, kept = normal(1, 4, 2, 2), uniform(30, 4, 2, 6) * 2
+    for family, both in itertools.product((nn.LSTM, nn.GRU, nn.RNN), (False, True)):
+        ways, name = 2 if both else 1, f"{family.__name__} from given states, both ways {both}"
+        whole, *parts = (
+            family(size, 3, num_layers=count, dropout=rate, bias=False, bidirectional=both).double().eval()
+            for size, count, rate in ((2, 2, 0.5), (2, 1, 0.0), (3 * ways, 1, 0.0))
+        )
+        for number, (label, weight) in enumerate(whole.named_parameters()):
+            weight.data.copy_(0.5 * normal(number, *weight.shape))
+            below = "_l0" in label
+            getattr(parts[0 if below else 1], label.replace("_l1", "_l0")).data.copy_(weight)
+        states = [normal(40 + k, 2 * ways, 2, 3) for k in range(2 if family is nn.LSTM else 1)]
+        mask = kept[..., : 3 * ways]
+
+        def given(rows: slice, states: list[Tensor] = states) -> Any:
+            own = tuple(part[rows] for part in states)
+            return own if len(own) > 1 else own[0]
+
+        every = given(slice(None))
+
+        def run(layer: Any = whole, start: Any = every) -> Any:
+            return layer(inputs, start)
+
+        told, _ = watched(whole, run, lambda *_, mask=mask: lambda source: mask)
+        first, low = parts[0](inputs, given(slice(0, ways)))
+        second, high = parts[1](first * mask, given(slice(ways, None)))
+        found.append(compare(told[0].detach(), "==", scale * second.detach(), f"outputs, {name}"))
+        ends = zip(*((part if isinstance(part, tuple) else (part,)) for part in (told[1], low, high)), strict=True)
+        for last, one, other in ends:
+            found.append(compare(last.detach(), "==", scale * torch.cat([one, other]).detach(), f"last states, {name}"))
     return found
 
 
