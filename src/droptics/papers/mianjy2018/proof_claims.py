@@ -106,8 +106,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-sec6-corrected",
         f"{SOURCE}, Section 6, corrected",
-        "Along gradient descent on the explicit objective, lam > 0, from weights in general position the variance of "
-        "the importance scores ||u_i|| ||v_i|| over the units may rise at first and goes to zero at the end.",
+        "Along gradient descent by small enough steps on the explicit objective, lam > 0, from weights in general "
+        "position the variance of the importance scores ||u_i|| ||v_i|| over the units may rise at first and goes to "
+        "zero at the end.",
         check=partial(proof_checks.rises_and_vanishes, proof_checks.products),
         control=partial(proof_checks.rises_and_vanishes, lambda u, v: u),
         objects=("training.train", "training.Penalized"),

@@ -23,8 +23,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop3",
         f"{SOURCE}, eq. (4.1)-(4.2), Proposition 3",
-        "Dropping the columns of U and V in pairs at rate p, those kept times 1/(1-p), adds lam sum_k mean_j (u_k^T "
-        "A_j v_k)^2, lam = p/(1-p), to the mean over j of (y_j - <UV^T, A_j>)^2.",
+        "Dropping the columns of U and V in pairs, each by its own coin of rate p < 1, those kept times 1/(1-p), adds "
+        "on average lam sum_k mean_j (u_k^T A_j v_k)^2, lam = p/(1-p), to the mean over j of (y_j - <UV^T, A_j>)^2.",
         check=partial(checks.sensing, _rate),
         control=partial(checks.sensing, lambda drop: drop),
         objects=("penalties.penalty", "models.Factorization", "data.Measurements", "penalties.criterion"),
@@ -173,7 +173,7 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-sec4.3-symmetrization",
         f"{SOURCE}, Section 4.3, symmetrization",
         "With a fair random sign on x every ReLU activation relu(v.x) has second moment v^T C v / 2, C = E x x^T, and "
-        "beta = 1/2 unless x is always 0.",
+        "the largest beta of Assumption 1 is 1/2 unless x is always 0.",
         check=partial(relu_checks.symmetrized_moments, 0.5),
         control=partial(relu_checks.symmetrized_moments, 0.55),
         objects=("coadaptation.symmetrize", "coadaptation.flows", "coadaptation.retentivity"),

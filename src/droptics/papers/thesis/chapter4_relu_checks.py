@@ -193,23 +193,33 @@ def _chances(data: Sample) -> Tensor:
 def symmetrized_moments(half: float) -> list[Comparison]:
     """E relu(+-v.x)^2 = half v^T C v, both signs listed, and the flows and the retentivity of the library.
 
-    Dependent inputs, one unit and one example among the instances.
+    Dependent inputs, one unit, one example and examples of unequal weights among the instances. Signs that are drawn
+    move no example but to its negative, by fair coins within five standard errors.
     """
     found = []
+    weighed = Sample(normal(8, 7, 3), normal(9, 7, 1), simplex(10, 7))
     flat = Sample(normal(5, 6, 1) @ normal(6, 1, 3), normal(7, 6, 1))
-    for seed, (data, width) in enumerate(((sample(3, 9, 4, 1), 5), (sample(5, 1, 2, 1), 1), (flat, 3))):
+    for seed, (data, width) in enumerate(((sample(3, 9, 4, 1), 5), (sample(5, 1, 2, 1), 1), (flat, 3), (weighed, 4))):
         net = ReLUNet([normal(seed + 1, width, data.inputs.shape[1]), normal(seed + 2, 1, width)])
-        C = data.inputs.mT @ data.inputs / len(data)
+        C = data.inputs.mT @ (data.shares[:, None] * data.inputs)
         V, u = net.weights[0], net.weights[1][0]
         before = data.inputs @ V.mT
-        moment = (torch.relu(before).square() + torch.relu(-before).square()).mean(0) / 2
+        moment = data.shares @ (torch.relu(before).square() + torch.relu(-before).square()) / 2
         stated = half * torch.einsum("ki,ij,kj->k", V, C, V)
         found.append(compare(stated, "==", moment, f"second moment, width {width}"))
         flow = u.abs() * moment.sqrt()
         found.append(compare(flows(net, symmetrize(data)), "==", flow, f"flows of both signs, width {width}"))
         found.append(compare(flows(net, data, symmetrized=True), "==", flow, f"library, width {width}"))
         found.append(compare(float(retentivity(symmetrize(data))), "==", half, f"beta, {len(data)} examples"))
-    return found
+    many = Sample(normal(11, 400, 3), normal(12, 400, 1), simplex(13, 400))
+    drawn = symmetrize(many, torch.Generator().manual_seed(1))
+    moved = (drawn.inputs != many.inputs).any(1).double()
+    signs = 1 - 2 * moved
+    found.append(compare(drawn.inputs, "==", signs[:, None] * many.inputs, "drawn signs, one for every example"))
+    found.append(compare(drawn.targets, "==", many.targets, "targets beside drawn signs"))
+    found.append(compare(drawn.shares, "==", many.shares, "weights beside drawn signs"))
+    error = 5 * (half * (1 - half) / 400) ** 0.5
+    return [*found, compare(moved.mean(), "==", half, "share of drawn signs", precision=error)]
 
 
 def _capacity_data() -> list[Sample]:

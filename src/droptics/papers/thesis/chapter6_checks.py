@@ -310,8 +310,12 @@ def beta_error(factor: float) -> list[Comparison]:
     told = effective(exact, tensor([[0.5], [0.25], [0.125]]), tensor([-1.0, -1.0, -1.0]), factor * 0.25)
     found.append(compare(told.double(), "==", tensor([1.0, 1.0, 0.0]), "y f = -beta is effective"))
     pair = Sample(tensor([[0.25], [0.5]]), tensor([[-1.0], [-1.0]]))  # the strongest at -1/2 and at -3/4
-    share = beta_robust_error(exact, pair, 0.25, 0.5).value
-    return [*found, compare(share, "==", 0.5, "and does not count in L_beta")]
+    for slope in (1.0, 0.5):
+        error = beta_robust_error(LeakyNet(tensor([[2.0]]), tensor([1.0]), slope), pair, 0.25, 0.5, steps=60)
+        found.append(compare(error.value, "==", 0.5, f"and does not count in L_beta, slope {slope}"))
+        if slope < 1:  # neither end of the interval does
+            found.append(compare([error.lower, error.upper], "==", 0.5, f"nor in its ends, slope {slope}"))
+    return found
 
 
 def vanishing_beta(rest: float) -> list[Comparison]:

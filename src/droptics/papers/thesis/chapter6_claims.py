@@ -80,8 +80,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-def7",
         f"{SOURCE}, Definition 7",
-        "A point delta of the ball around x is a beta-effective attack when y f_Wbar(delta) <= -beta. L_beta is the "
-        "share of examples that have one, less those whose strongest is exactly at -beta, and does not grow with beta.",
+        "A point delta of the ball around x is a beta-effective attack when y f_Wbar(delta) <= -beta, Wbar = "
+        "W/||W||_F. L_beta is the share of examples that have one, less those whose strongest is exactly at -beta, and "
+        "does not grow with beta.",
         check=partial(checks.beta_error, 1.0),
         control=partial(checks.beta_error, 0.9),
         objects=(
