@@ -45,7 +45,7 @@ def recorded_steps(scale: float) -> list[Comparison]:
         aims = torch.stack([(labels + 1) % 3, (labels + 2) % 3], 1) if runs > 1 else None
         states: list[Climb] = []
         for search in searches:
-            search.counts.append(0)
+            search.counts.append(2)
             state, region = search._begin(torch.arange(8 * runs), [0] * runs, aims, "input")
             search._step(state, region, 0)
             state.gradient = search.tape.pull(
@@ -65,13 +65,12 @@ def recorded_steps(scale: float) -> list[Comparison]:
             mine = states[0]
             old = mine.fooled.clone()
             first, slope = plain._step(mine, region, 1)
-            ones, those = plain._first(mine.rows, first)
+            fools = net(mine.points).argmax(1) != labels[mine.rows]
+            found.append(same((fools & ~old).tolist(), first.tolist(), f"who fools first after {step + 1}, {name}"))
+            ones, those = plain._first(mine.rows, fools & ~old)
             mine.fooled, mine.won = old | those, mine.won | ones
             mine.gradient = plain.tape.pull(slope)
-            better = mine.value > mine.best_value
-            for kept, part in (("best_value", "value"), ("best_points", "points"), ("best_gradient", "gradient")):
-                there = better if kept == "best_value" else better[:, None]
-                setattr(mine, kept, torch.where(there, getattr(mine, part), getattr(mine, kept)))
+            _keep(mine)
             fresh.append(int(ones.sum()))
             fooling[mine.rows[ones]] = mine.points[ones]
             for one in fields(now):
@@ -84,12 +83,20 @@ def recorded_steps(scale: float) -> list[Comparison]:
         found.append(compare(record.counts[:4], "==", torch.tensor([*fresh, 0]), f"how many, {name}"))
         found.append(compare(int(record.place), "==", 3 * scale, f"steps, {name}"))
         recorded._store(record)
-        sums = [0, *torch.tensor(fresh).cumsum(0).tolist()]
-        found.append(same(recorded.counts[-3:], sums[1:], f"all counts, {name}", scale))
+        sums = [2 + sum(fresh[: step + 1]) for step in range(3)]  # two were fooled before
+        found.append(same(recorded.counts[-3:], sums, f"all counts, {name}", scale))
         found.append(compare(recorded.fooled.double(), "==", _any(states[0]), f"who is fooled, {name}"))
         found.append(compare(recorded.best, "==", fooling, f"where they are fooled, {name}"))
         met += sum(fresh)
     return [*found, compare(float(met), ">", 0.0, "fooled in recorded steps")]
+
+
+def _keep(state: Climb) -> None:
+    """The best value so far, its point and its slope."""
+    better = state.value > state.best_value
+    for kept, part in (("best_value", "value"), ("best_points", "points"), ("best_gradient", "gradient")):
+        there = better if kept == "best_value" else better[:, None]
+        setattr(state, kept, torch.where(there, getattr(state, part), getattr(state, kept)))
 
 
 def _any(state: Climb) -> torch.Tensor:
