@@ -169,6 +169,8 @@ def saved_rankers(scale: float) -> list[Comparison]:
         DropoutAutoencoder(0.3, 0.8, "free", dtype="float64"),
         DropoutAutoencoder(rank=4, dtype="float64"),
         DropoutAutoencoder(None, 0.5, dtype="float64", choose="squared"),
+        DropoutAutoencoder(0.3, 0.8, feedback="graded", dtype="float64"),
+        ImplicitDropoutCompletion(3, 0.3, sweeps=3, feedback="graded", dtype="float64"),
         ImplicitDropoutCompletion(3, 0.3, sweeps=3, penalty="empirical", dtype="float64"),
         ImplicitDropoutCompletion(3, sweeps=3, unobserved=0.2, dtype="float64"),
     ]
@@ -176,7 +178,7 @@ def saved_rankers(scale: float) -> list[Comparison]:
         warnings.simplefilter("ignore")
         path = Path(folder) / "model.safetensors"
         for number, model in enumerate(rankers):
-            model.fit((users, items, np.ones(len(values))))
+            model.fit((users, items, 1 + np.arange(len(values)) % 3))
             model.save(path)
             again = type(model).load(path)
             seen = sparse.csr_matrix(np.eye(6) + np.eye(6, k=2))
