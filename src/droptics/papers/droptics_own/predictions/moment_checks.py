@@ -332,6 +332,29 @@ def _ranked(centers: Array, chances: Array, targets: Array, noise: float) -> flo
     return float((near - np.einsum("a,b,abn->n", chances, chances, apart) / 2).mean())
 
 
+def _of_two_outputs(scale: float) -> list[Comparison]:
+    """Each of two outputs on its own, with a noise of its own, by the mixture over all masks."""
+    inputs, rates, noise = normal(1, 4, 3), [0.3, 0.1, 0.5], tensor([0.4, 0.9])
+    model = TwoLayerLinear(normal(2, 2, 3), normal(3, 3, 3))
+    kept, chances = every_coin(rates)
+    centers = ((inputs @ model.V) * (kept / (1 - tensor(rates)))[:, None, :] @ model.U.mT).numpy()
+    targets = model.outputs(inputs) + 0.5 * normal(4, 4, 2)
+
+    def mixed(of: Any, value: Tensor) -> Tensor:
+        return torch.tensordot(chances, tensor(of((value.numpy() - centers) / noise.numpy())), dims=1)
+
+    ours = predictive(model, inputs, Bernoulli(tensor(rates), 3))
+    density, (low, high) = ours.density(noise), ours.interval(0.8, noise)
+    likelihood = (mixed(norm.pdf, targets) / noise).log()
+    return [
+        compare(ours.log_likelihood(targets, noise), "==", likelihood - math.log(scale), "likelihood, two outputs"),
+        compare(density.pdf(targets), "==", scale * likelihood.exp(), "density, two outputs"),
+        compare(density.cdf(targets), "==", scale * mixed(norm.cdf, targets), "distribution, two outputs"),
+        compare(mixed(norm.cdf, low), "==", scale * 0.1, "lower ends, two outputs"),
+        compare(mixed(norm.cdf, high), "==", 1 - scale * 0.1, "upper ends, two outputs"),
+    ]
+
+
 def _in_other_units(scale: float) -> list[Comparison]:
     """The fitted noise in two units, with one target that no mask reaches: its least density has a unit, too."""
     found: list[Comparison] = []
@@ -387,6 +410,7 @@ def observations(scale: float) -> list[Comparison]:
         found += [
             compare(told.nll, "==", -likelihood.mean() + math.log(scale), f"score, {name}"),
             compare(told.rmse, "==", scale * error.square().mean().sqrt(), f"error, {name}"),
+            compare(told.pit, "==", scale * pit, f"values of the distribution, {name}"),
             compare(told.coverage, "==", [float(part.double().mean()) for part in inside], f"coverage, {name}"),
             compare(told.crps, "==", scale * ranked, f"ranked score, {name}", precision=0.01),
         ]
@@ -402,7 +426,7 @@ def observations(scale: float) -> list[Comparison]:
         # the top of the parabola through three points; the search ends within 1e-4 of it in the logarithm
         peak = sizes[top] * math.exp(0.001 * (above - below) / (4 * here - 2 * below - 2 * above))
         found.append(compare(best, "==", scale * peak, f"fitted noise, {name}", precision=5e-4, scale=0.0))
-    found += _in_other_units(scale)
+    found += [*_in_other_units(scale), *_of_two_outputs(scale)]
     normals = predictive(model, inputs, Gaussian(tensor([0.3, 0.1, 0.5, 0.2]), 4))
     spread = (normals.variance.value + noise**2).sqrt()
     wanted = tensor(norm.logpdf((targets - normals.mean.value) / spread)) - spread.log()
