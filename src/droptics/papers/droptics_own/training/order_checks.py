@@ -243,7 +243,7 @@ class _Copies:
 def _designs(scale: float) -> list[Comparison]:
     """Orthogonal designs, their effects, paths along them, and the whole division of a rate."""
     found: list[Comparison] = []
-    for sites in (1, 2, 3, 5, 7, 9, 11):
+    for sites in (1, 2, 3, 4, 5, 7, 9, 11):
         signs = two_level(sites)
         copies = 4 if sites < 4 else 8 if sites < 8 else 12
         found.append(
@@ -251,6 +251,9 @@ def _designs(scale: float) -> list[Comparison]:
         )
         found.append(compare(signs.mT @ signs, "==", copies * torch.eye(sites), f"orthogonal, {sites}"))
         found.append(compare(signs.sum(0), "==", 0.0, f"balanced, {sites}"))
+        if sites in (2, 4):  # then products of two sites share nothing with the sites
+            pairs = torch.stack([signs[:, i] * signs[:, j] for i, j in itertools.combinations(range(sites), 2)], 1)
+            found.append(compare(signs.mT @ pairs, "==", 0.0, f"apart from products, {sites}"))
         losses = normal(sites, copies, 20)
         told = effects(signs, losses)
         full = two_level(copies - 1)
