@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import cache
 
@@ -18,6 +19,7 @@ from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Produc
 from droptics.models import Factorization, ReLUNet, TwoLayerLinear
 from droptics.models.unfused import attention, recurrent
 from droptics.optima import optimum
+from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.audits.audit_checks import every_coin, every_mask, mean_over, squared, stack
 from droptics.papers.droptics_own.predictions.moment_checks import network_masks
 from droptics.papers.droptics_own.telling import same
@@ -368,6 +370,15 @@ def random_networks(scale: float) -> list[Comparison]:
         shares = torch.stack([(scale * two.outputs(points, mask)).softmax(-1) for mask in drawn]).mean(0)
         again = Averaged.of(two, noisy, draws=4).again(6, seed)(points)
         found.append(compare(again.exp(), "==", shares, f"looked at again by seed {seed}"))
+        module = nn.Sequential(nn.Dropout(0.3), linear_head(11, 3, 2))
+        parts = []
+        with torch.random.fork_rng(devices=[]):
+            for draw, point in itertools.product(range(6), points):
+                torch.manual_seed(seed + draw)  # one mask for all examples
+                parts.append((scale * module(point[None])).softmax(-1))
+        shares = torch.cat(parts).reshape(6, -1, 2).mean(0).detach()
+        again = Averaged.of(module.eval(), draws=4).again(6, seed)(points)
+        found.append(compare(again.detach().exp(), "==", shares, f"a module looked at again by seed {seed}"))
     # an orthogonal design: every entry, in its own units
     A, seen = 6**0.5 * torch.eye(6, dtype=torch.float64).reshape(6, 2, 3), normal(5, 6)
     given, law = Measurements(A, seen), Bernoulli(0.3, 2)
