@@ -346,8 +346,10 @@ def _louder_sites(scale: float) -> list[Comparison]:
         told = (site.penalty, site.curve[0].penalty, report.training_loss)
         for number, value, what in zip(told, (paid, other, louder + paid), ("own", "another", "loss"), strict=True):
             label = f"rate: {what}, {name}"
-            sure = compare(number.value, "==", scale * value, label)  # an affine tail
-            found.append(sure if loss is error else _within(number, scale * value, label))
+            if loss is error:  # an affine tail
+                found.append(compare(number.value, "==", scale * value, label))
+            else:
+                found.append(_within(number, scale * value, label))
         moved = site.curve[0].training_loss - site.curve[0].penalty.value
         found.append(compare(moved, "==", report.training_loss.value - site.penalty.value, f"predicted loss, {name}"))
     body = stack((3, 4, 2), (1e-12,), nn.Tanh)
