@@ -164,7 +164,7 @@ CLAIMS: tuple[Claim, ...] = (
         "bounds of heads, what is no head, layers that are left out and parts of two shards are what the sums of an "
         "audit say.",
         pair(total_checks.audited_totals),
-        ("audits.Report", "data.Sample", "losses.CrossEntropy"),
+        ("audits.Report", "audits.audit", "data.Sample", "losses.CrossEntropy"),
         "From sums that are given; heads by all masks.",
     ),
 )

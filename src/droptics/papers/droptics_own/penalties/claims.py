@@ -232,7 +232,14 @@ CLAIMS: tuple[Claim, ...] = (
         "several numbers of copies, and their slopes, are those of all masks, visited, sorted, in a tree or in parts; "
         "so are those of units that agree in all weights but one. Rounding is told by the number of outcomes.",
         pair(many_unit_checks.many_units),
-        ("penalties.penalty", "penalties.criterion", "penalties.SecondOrder", "models.ReLUNet", "models.Connections"),
+        (
+            "penalties.penalty",
+            "penalties.criterion",
+            "penalties.has_closed_form",
+            "penalties.SecondOrder",
+            "models.ReLUNet",
+            "models.Connections",
+        ),
         ENUMERATED,
     ),
     room_claim(
