@@ -170,9 +170,14 @@ def recorded(function: Function, images: Tensor) -> Function:
     """
     if not images.is_cuda:
         return function
-    with warnings.catch_warnings():  # torch warns of the stream of its own rehearsals
-        warnings.filterwarnings("ignore", "The AccumulateGrad node's stream", UserWarning)
-        replay: Function = torch.cuda.make_graphed_callables(copy(function), (images,))  # type: ignore[assignment]
+    chosen = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True  # the rehearsals try which convolutions are the fastest
+    try:
+        with warnings.catch_warnings():  # torch warns of the stream of its own rehearsals
+            warnings.filterwarnings("ignore", "The AccumulateGrad node's stream", UserWarning)
+            replay: Function = torch.cuda.make_graphed_callables(copy(function), (images,))  # type: ignore[assignment]
+    finally:
+        torch.backends.cudnn.benchmark = chosen
     return lambda batch: (replay if len(batch) == len(images) else function)(batch)
 
 
