@@ -56,6 +56,15 @@ def test_curves_carry_the_series_bands_and_levels():
     assert (alone.get_xscale(), alone.get_yscale()) == ("linear", "log")
 
 
+def test_axes_stand_in_rows():
+    """From left to right, then from top to bottom; a figure of six is as large as they are."""
+    figure = plots.new_figure(columns=3, rows=2)
+    places = [axes.get_subplotspec() for axes in figure.axes]
+    wanted = [(row, column) for row in range(2) for column in range(3)]
+    assert [(place.rowspan.start, place.colspan.start) for place in places] == wanted
+    assert figure.get_size_inches().tolist() == pytest.approx([18.0, 7.2])
+
+
 def test_more_curves_than_colors_start_over():
     names = [f"c{i}" for i in range(len(plots.COLORS) + 1)]
     axes = plots.lines([0, 1], {name: [0, 1] for name in names}, xlabel="x", ylabel="y").axes[0]
@@ -139,8 +148,8 @@ def without_color(axes):
     return curves + [patch.get_hatch() or "" for patch in axes.patches]
 
 
-def test_seven_of_a_kind_are_told_apart_in_black_and_white():
-    names = [f"c{i}" for i in range(7)]
+def test_eight_of_a_kind_are_told_apart_in_black_and_white():
+    names = [f"c{i}" for i in range(8)]
     series = {name: [0, 1] for name in names}
     curves = plots.lines([0, 1], series, xlabel="x", ylabel="y").axes[0]
     bars = plots.bars({name: [1.0] for name in names}, ["p"], ylabel="y").axes[0]

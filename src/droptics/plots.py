@@ -18,11 +18,12 @@ if TYPE_CHECKING:  # half a second, and few calls draw
     from matplotlib.figure import Figure
 
 # A palette that people with color blindness can tell apart (Okabe and Ito).
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#000000")
 # What tells curves, bars and points apart where there is no color.
-DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 2, 1, 2)), (0, (10, 3)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 3)))
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "|||", "ooo")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_GAPS = ((5, 1.5), (1, 1), (6, 2, 1, 2), (10, 3), (3, 1, 1, 1, 1, 1), (1, 3), (12, 2, 2, 2))
+DASHES = ("-", *((0, gaps) for gaps in _GAPS))
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "|||", "ooo", "---")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
 
 def new_figure(width: float = 6.0, height: float = 3.6, columns: int = 1, rows: int = 1) -> Figure:
@@ -72,9 +73,9 @@ def bars(groups: Mapping[str, Sequence[float]], labels: Sequence[str], *, ylabel
     figure = new_figure()
     axes = figure.axes[0]
     width = 0.8 / len(groups)
-    for i, (color, (name, values)) in enumerate(zip(_colors(len(groups)), groups.items(), strict=True)):
+    for i, (name, values) in enumerate(groups.items()):
         positions = [k + (i - (len(groups) - 1) / 2) * width for k in range(len(labels))]
-        hatch = HATCHES[i % len(HATCHES)]
+        color, hatch = COLORS[i % len(COLORS)], HATCHES[i % len(HATCHES)]
         axes.bar(positions, values, width, color=color, label=name, hatch=hatch, edgecolor="white")
     axes.set_xticks(range(len(labels)), labels)
     axes.set(ylabel=ylabel, title=title)
@@ -102,7 +103,7 @@ def landscape(
     for look, run in zip(_curves(len(trajectories)), trajectories, strict=True):
         axes.plot([u for u, _ in run], [v for _, v in run], linewidth=0.8, alpha=0.8, **look)
     for kind, places in points.items():
-        marker, color = shapes.get(kind, ("o", COLORS[6]))
+        marker, color = shapes.get(kind, ("o", COLORS[-1]))
         xs, ys = [u for u, _ in places], [v for _, v in places]
         axes.scatter(xs, ys, marker=marker, s=60, color=color, edgecolor="white", linewidth=0.6, zorder=3, label=kind)
     axes.set(xlabel="$u_1$", ylabel="$u_2$", title=title, aspect="equal")
@@ -110,13 +111,9 @@ def landscape(
     return figure
 
 
-def _colors(count: int) -> list[str]:
-    return [COLORS[i % len(COLORS)] for i in range(count)]
-
-
 def _curves(count: int) -> list[dict[str, Any]]:
-    """How curves look: no two of the first seven are the same in black and white."""
-    return [{"color": color, "linestyle": DASHES[i % len(DASHES)]} for i, color in enumerate(_colors(count))]
+    """How curves look: no two of the first eight are the same in black and white."""
+    return [{"color": COLORS[i % len(COLORS)], "linestyle": DASHES[i % len(DASHES)]} for i in range(count)]
 
 
 @dataclass(frozen=True)
@@ -153,7 +150,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         axes.plot(curve[0], curve[1], label=name, **look)
         if len(curve) == 4:
             axes.fill_between(curve[0], curve[2], curve[3], color=look["color"], alpha=0.2, linewidth=0)
-    for color, marker, (name, points) in zip(reversed(_colors(7)), MARKERS, panel.marks.items(), strict=False):
+    for color, marker, (name, points) in zip(reversed(COLORS), MARKERS, panel.marks.items(), strict=False):
         axes.plot(points[0], points[1], marker, color=color, label=name, markersize=5)
     for name, level in panel.levels.items():
         axes.axhline(level, color="#555555", linestyle="--", linewidth=1, label=name)

@@ -89,3 +89,15 @@ def test_the_stated_excess_under_raw_attacks_is_that_of_the_table_on_record():
     errors = {name: [float(row["error"]) for row in rows if row["training"] == name] for name in printed}
     times = sorted(round(sum(values) / len(values) / printed[name]) for name, values in errors.items())
     assert f"{times[0]} to {times[-1]} times the print" in " ".join(DEPARTURES["thesis-tab6-1"])
+
+
+def test_the_picture_of_table_6_2_names_the_trainings_that_ran(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(chapter6_table_figures.plots, "save", lambda figure, path: drawn.append(figure))
+    rows = [
+        {"training": name, "steps": steps, "radius": radius / 255, "robust": radius / 100}
+        for name, steps, radius in (("PGD", 2, 4), ("R-PGD", 2, 4), ("PGD", 4, 8))
+    ]
+    chapter6_table_figures.color_draw(rows, tmp_path / "figure.png")
+    texts = drawn[0].axes[0].get_legend().get_texts()
+    assert [text.get_text() for text in texts] == ["PGD, 2 steps", "R-PGD, 2 steps", "PGD, 4 steps"]

@@ -175,12 +175,12 @@ def color_expects(rows: Sequence[Row], scale: Scale) -> list[Expectation]:
 def color_draw(rows: Sequence[Row], path: Path) -> None:
     """Bars: robust accuracy by radius."""
     radii = distinct(rows, "radius")
-    kinds = [(name, steps) for steps in distinct(rows, "steps") for name in distinct(rows, "training")]
+    kinds = sorted({(row["steps"], row["training"]) for row in rows})
     groups = {
         f"{name}, {steps} steps": [
             mean(column(rows, "robust", radius=radius, training=name, steps=steps)) for radius in radii
         ]
-        for name, steps in kinds
+        for steps, name in kinds
     }
     figure = plots.bars(groups, [f"{255 * radius:.0f}/255" for radius in radii], ylabel="robust accuracy")
     figure.axes[0].set_xlabel("radius in training")
