@@ -129,7 +129,6 @@ ANSWERS |= {
     "envelope/rates": lambda U: envelope(two(HEAVY), MOMENTS, top(U)).value,
     "penalty/relu/rates": lambda U: penalty(relu(HEAVY), SAMPLE, Product([EVEN_INPUTS, top(U)])).value,
     "penalty/second-order/rates": lambda U: penalty(two(HEAVY), SAMPLE, blocks(U), SecondOrder(check=None)).value,
-    "penalty/monte-carlo/rates": lambda U: penalty(two(HEAVY), SAMPLE, top(U), SAMPLED).value,
     "penalty/monte-carlo/cross-entropy": lambda U: penalty(two(U), LABELS, EVEN, SAMPLED, CrossEntropy()).value,
     "penalty/second-order/checked": lambda U: penalty(two(U), SAMPLE, EVEN, SecondOrder(check=SAMPLED)).value,
 }

@@ -5,7 +5,7 @@ Those are computed outside, one member of a batch after the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
@@ -59,23 +59,41 @@ def once(function: Callable[..., Any], *tensors: Tensor, advice: str = "") -> An
 
     `once_differentiable` forgets what that is, and `torch.autograd.grad` then leaves its part of a sum out in silence.
     """
-    return _Once.apply(function, advice, *tensors)  # type: ignore[no-untyped-call]
+    return _Refused.apply(function, f"this answer is differentiable once{advice}", *tensors)  # type: ignore[no-untyped-call]
 
 
-class _Once(torch.autograd.Function):
+def without_slopes(value: Tensor, reason: str, *tensors: Tensor) -> Tensor:
+    """The value, whose derivative in these tensors, which it took for constants, is refused for this reason."""
+    if not (tensors and wants_derivative(*tensors)):
+        return value
+    nothing: Tensor = _Refused.apply(_nothing, reason, *tensors)  # type: ignore[no-untyped-call]
+    return value + nothing.to(value)
+
+
+def as_drawn(masks: Tensor, law: Any) -> Tensor:
+    """Masks drawn from a law. A derivative in the law is refused: that of their scale alone would be biased."""
+    reason = "random masks have no derivative in their law; use ClosedForm(), or Enumerate() where masks can be listed"
+    return without_slopes(masks, reason, *tensors_of(law))
+
+
+def _nothing(first: Tensor, *_: Tensor) -> Tensor:
+    return first.new_zeros(())
+
+
+class _Refused(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(function: Callable[..., Any], advice: str, *tensors: Tensor) -> Any:
+    def forward(function: Callable[..., Any], reason: str, *tensors: Tensor) -> Any:
         return function(*tensors)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.advice = inputs[1]
+        ctx.reason = inputs[1]
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> None:
-        raise NotImplementedError(f"this answer is differentiable once{ctx.advice}")
+        raise NotImplementedError(ctx.reason)
 
 
 class _Looped(torch.autograd.Function):
@@ -107,12 +125,14 @@ class _Opaque(_Looped):
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        return None, *_Gradient.apply(ctx.function, upstream, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
+        # what nobody asks for may be refused
+        function = _held(ctx.function, ctx.needs_input_grad[1:])
+        return None, *_Gradient.apply(function, upstream, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
 
     @staticmethod
     def jvp(ctx: Any, _: None, *tangents: Tensor | None) -> Tensor:
-        function, tensors, output = ctx.function, ctx.saved_tensors[:-1], ctx.saved_tensors[-1]
-        parts = []
+        tensors, output = ctx.saved_tensors[:-1], ctx.saved_tensors[-1]
+        function, parts = _held(ctx.function, [tangent is not None for tangent in tangents]), []
         # reverse derivatives are all there is: one of them per number
         for one in torch.eye(output.numel(), dtype=output.dtype, device=output.device):
             slopes = _Gradient.apply(function, one.reshape(output.shape), *tensors)  # type: ignore[no-untyped-call]
@@ -123,6 +143,11 @@ class _Opaque(_Looped):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
         return _Opaque.looped(info, in_dims, *arguments)
+
+
+def _held(function: Function, free: Sequence[bool]) -> Function:
+    """The same function, which sees constants in place of what is not free."""
+    return lambda *tensors: function(*(t if moves else t.detach() for t, moves in zip(tensors, free, strict=True)))
 
 
 class _Gradient(_Looped):

@@ -120,6 +120,30 @@ def test_units_of_several_blocks_may_be_rarer_than_a_block():
     assert SlidingBlock(0.2, 4, 2).rarest == pytest.approx(0.2)  # one block falls
 
 
+@pytest.mark.parametrize(
+    "laws",
+    [
+        (Bernoulli(0.3, 2), Block(0.1, 4, 2)),
+        (Block(0.1, 4, 2), Bernoulli(0.3, 2)),
+        (Bernoulli(0.0, 2), Bernoulli(torch.tensor([0.5, 0.97, 0.0], dtype=torch.float64), 3), Block(0.4, 4, 2)),
+        (Product([Bernoulli(0.05, 1), Bernoulli(0.5, 1)]), Bernoulli(0.2, 2)),
+    ],
+)
+def test_the_rarest_outcome_of_several_laws_is_that_of_any_unit(laws):
+    """Every law on its own is one coin a unit: the least probability that a unit falls or stands, from all masks."""
+    law = Product(laws)
+    masks, probabilities = (torch.cat(part) for part in zip(*law.support_batches(64), strict=True))
+    falls = probabilities @ (masks == 0).double()
+    outcomes = torch.cat([falls, 1 - falls])
+    close(law.rarest, float(outcomes[outcomes > 1e-12].min()), 1e-12)
+
+
+def test_densities_are_not_rare_beside_coins():
+    for order in (1, -1):
+        assert Product([Gaussian(0.3, 2), Bernoulli(0.9, 2)][::order]).rarest == pytest.approx(0.1)
+    assert Product([Gaussian(0.3, 2), Bernoulli(0.0, 2)]).rarest == 1.0
+
+
 def test_rate_zero_is_no_noise_at_all():
     for law in (Bernoulli(0.0, 3), Block(0.0, 4, 2), SlidingBlock(0.0, 4, 2), Gaussian(0.0, 2)):
         assert not bool(law.characteristic.any())

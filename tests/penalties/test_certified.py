@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from droptics.penalties import (
     Certified,
     ClosedForm,
     Enumerate,
+    Method,
     MonteCarlo,
     SecondOrder,
     best_method,
@@ -29,7 +31,16 @@ from droptics.penalties import (
     has_closed_form,
     penalty,
 )
-from droptics.penalties.certified import MANY, REST, Bounds, _by_moments_alone, _conditioned, certified_bounds
+from droptics.penalties.certified import (
+    MANY,
+    REST,
+    Bounds,
+    Outcomes,
+    _by_moments_alone,
+    _by_several,
+    _conditioned,
+    certified_bounds,
+)
 from droptics.penalties.factors import Coins, Factor, Moves, excess, factors
 from droptics.penalties.moment_bounds import APART, FROM_ZERO
 
@@ -171,6 +182,19 @@ def test_two_moments_more_narrow_the_interval(monkeypatch: pytest.MonkeyPatch) -
     assert sampled.lower <= four.upper
 
 
+def test_three_leading_classes_narrow_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, data, law = head(4, 8, 2.0), labeled(8, 4), Bernoulli(0.5, 8)
+    three = penalty(model, data, law, Certified(2), ENTROPY)
+
+    def of_two(outcomes: Outcomes, order: Tensor, leading: int, known: Bounds) -> Bounds | None:
+        return _by_several(outcomes, order, leading, known) if leading == 2 else None
+
+    monkeypatch.setattr("droptics.penalties.certified._by_several", of_two)
+    two = penalty(model, data, law, Certified(2), ENTROPY)
+    assert two.lower <= three.lower <= truth(model, data, law) <= three.upper <= two.upper
+    assert float(three.upper - three.lower) < 0.2 * float(two.upper - two.lower)
+
+
 @pytest.mark.parametrize("classes", [3, 5, 12])
 @pytest.mark.parametrize("rate", [0.35, 0.5, 0.65])
 def test_four_moments_know_two_outcomes(rate: float, classes: int) -> None:
@@ -240,6 +264,21 @@ def test_single_precision_keeps_the_bounds() -> None:
         found = penalty(model, data, law, Certified(6), ENTROPY)
         assert found.value.dtype == torch.float32
         assert float(found.lower) <= exact <= float(found.upper)
+
+
+@pytest.mark.parametrize("method", [ClosedForm(), Certified()])
+@pytest.mark.parametrize("question", [penalty, criterion])
+def test_the_rounding_of_integrals_to_single_precision_is_in_their_error(method: Method, question: Any) -> None:
+    """The integral is done in float64 for models of any precision: what is missed is mostly the last rounding."""
+    for seed in range(8):
+        model, data = head(2, 6, 1.0, seed, torch.float32), labeled(6, 2, seed=seed, dtype=torch.float32)
+        wide = LastLayer.of(nn.Linear(6, 2).double())
+        wide.head.load_state_dict(model.head.state_dict())
+        exact = float(question(wide, data.to(torch.float64), Bernoulli(0.4, 6), Enumerate(), ENTROPY))
+        found = question(model, data, Bernoulli(0.4, 6), method, ENTROPY)
+        assert found.value.dtype == found.error.dtype == torch.float32
+        assert abs(float(found) - exact) <= float(found.error) <= 1e-4 * exact
+        assert float(found.error) >= torch.finfo(torch.float32).eps / 4 * exact
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from droptics.data import Moments, Sample
 from droptics.errors import NoClosedForm, NoFiniteSupport
-from droptics.losses import CrossEntropy, Logistic
+from droptics.losses import CrossEntropy, Logistic, Squared
 from droptics.masks import Bernoulli, Block, Discrete, Gaussian, Product, SlidingBlock
 from droptics.models import (
     Autoencoder,
@@ -33,6 +33,7 @@ from droptics.models import (
     LastLayer,
     LinearModel,
     Model,
+    ReLUNet,
     TwoLayerLinear,
 )
 from droptics.penalties import (
@@ -177,6 +178,37 @@ def test_penalty_is_differentiable_in_the_rate():
     (slope,) = torch.autograd.grad(penalty(model, sample(), Bernoulli(rate, 5)).value, rate)
     energy = penalty(model, sample(), Bernoulli(0.5, 5)).value
     close(slope, energy / 0.7**2)
+
+
+RELU = ReLUNet([normal(4, INPUTS), normal(2, 4, seed=1)])
+INPUT = normal(7, INPUTS, seed=2)
+RANDOM = {
+    "linear": (TwoLayerLinear(normal(OUTPUTS, 5), normal(INPUTS, 5)), sample(), Squared(), lambda q: Bernoulli(q, 5)),
+    "noise": (TwoLayerLinear(normal(OUTPUTS, 5), normal(INPUTS, 5)), sample(), Squared(), lambda q: Gaussian(q, 5)),
+    "relu": (
+        RELU,
+        Sample(INPUT, normal(7, 2, seed=3)),
+        Squared(),
+        lambda q: Product([Bernoulli(q, INPUTS), Bernoulli(q, 4)]),
+    ),
+    "labels": (
+        RELU,
+        Sample(INPUT, torch.arange(7) % 2),
+        CrossEntropy(),
+        lambda q: Product([Bernoulli(0.2, INPUTS), Bernoulli(q, 4)]),
+    ),
+}
+
+
+@pytest.mark.parametrize("asked", [penalty, criterion])
+@pytest.mark.parametrize("name", RANDOM)
+def test_a_derivative_in_the_law_of_random_masks_is_refused(name, asked):
+    """Which units fall is a step in the rate: with draws held, a linear network had twice the slope."""
+    model, data, loss, law = RANDOM[name]
+    rate = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
+    value = asked(model, data, law(rate), MonteCarlo(40), loss).value
+    with pytest.raises(NotImplementedError, match="random masks have no derivative in their law"):
+        value.backward()
 
 
 @pytest.mark.parametrize(

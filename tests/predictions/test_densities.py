@@ -59,6 +59,24 @@ def test_log_likelihood_keeps_its_digits_in_the_tails(name):
         close(found.log_likelihood(targets, noise), expected, 1e-11)
 
 
+@pytest.mark.parametrize("coins", [0, 4])
+def test_normal_masks_keep_their_digits_in_the_tails(coins):
+    """Given the coins outputs are normal: the density is a sum of few, up to 20,000 deviations of the noise away."""
+    model, inputs, noise = MODEL, skewed_inputs(), 0.5
+    normals = GAUSSIAN(6 - coins)
+    law = Product([Bernoulli(0.3, coins), normals]) if coins else normals
+    listing = list(Bernoulli(0.3, coins).atoms()) if coins else [(torch.ones(0).double(), 1.0)]
+    centers = torch.stack([model.outputs(inputs, torch.cat([z, torch.ones(6 - coins).double()])) for z, _ in listing])
+    units = torch.einsum("ni,ij,oj->noj", inputs, model.V, model.U)
+    spread = (units[..., coins:].square() * normals.relative_variance).sum(-1).add(noise**2).sqrt()
+    logarithms = torch.tensor([math.log(chance) for _, chance in listing], dtype=torch.float64)
+    found = predictive(model, inputs, law)
+    for far in (0.0, 3.0, -8.0, 40.0, -1e4):
+        targets = (centers.amax(0) if far > 0 else centers.amin(0)) + far
+        terms = Normal(centers, spread).log_prob(targets) + logarithms[:, None, None]
+        close(found.log_likelihood(targets, noise), torch.logsumexp(terms, 0), 1e-11)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_likelihoods_amid_the_outputs_equal_the_sum(name):
     """Between outputs that lie apart the density vanishes and only its absolute digits are left."""

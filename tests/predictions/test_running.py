@@ -250,6 +250,45 @@ def test_functions_that_draw_for_themselves_do_so_where_they_are_live(live):
     assert len(mode.seen.drawing) == 1
 
 
+class Asking(nn.Module):
+    """Three calls of functional dropout, of which the second is off, as its arguments are given."""
+
+    def __init__(self, off) -> None:
+        super().__init__()
+        self.off, self.body, self.head = off, nn.Linear(3, 3).double(), nn.Linear(3, 2).double()
+
+    def forward(self, x):
+        x = self.off(torch.tanh(self.body(functional.dropout(x, 0.2, True))))
+        return self.head(torch.tanh(functional.dropout(x, RATE, True)))
+
+
+OFF = {
+    "place": lambda x: functional.dropout(x, 0.9, False),
+    "name": lambda x: functional.dropout(x, training=False),
+    "in place": lambda x: functional.dropout(x, 0.9, False, True),
+    "maps": lambda x: functional.dropout1d(x.T[None], 0.9, training=False)[0].T,
+    "alpha": lambda x: functional.alpha_dropout(x, 0.9),
+    "zero": lambda x: functional.dropout(x, 0.0, True),
+    "nothing": lambda x: x,
+}
+
+
+@pytest.mark.parametrize("way", OFF)
+def test_functional_dropout_that_is_told_not_to_train_is_no_site(way):
+    """Against the sum over all masks of the other two, which keep their rates."""
+    module, x = seeded(Asking(OFF[way])), inputs(2, 3)
+    outputs = []
+    for first, p in Bernoulli(0.2, 3).atoms():
+        hidden = torch.tanh(module.body(x * first))
+        for second, q in Bernoulli(RATE, 3).atoms():
+            outputs.append((p * q, module.head(torch.tanh(hidden * second)).detach()))
+    mean = sum(p * value for p, value in outputs)
+    for was in (True, False):
+        found = predictive(module.train(was), x)
+        close(found.mean.value, mean, 1e-12)
+        close(found.variance.value, sum(p * (value - mean).square() for p, value in outputs), 1e-12)
+
+
 @pytest.mark.parametrize("live", [True, False])
 def test_packed_sequences_draw_where_they_are_live(live):
     layer = nn.GRU(2, 3, 2, dropout=RATE)

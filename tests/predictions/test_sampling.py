@@ -12,7 +12,8 @@ from droptics.masks import Bernoulli, Block, Product
 from droptics.models import ReLUNet
 from droptics.penalties import MonteCarlo
 from droptics.predictions import predictive
-from droptics.predictions.sampling import _weighed, degrees_of_freedom
+from droptics.predictions.mixtures import conditional
+from droptics.predictions.sampling import _weighed, degrees_of_freedom, sampled_moments
 from droptics.predictions.strata import Strata
 
 
@@ -112,6 +113,19 @@ def test_the_control_of_variances_is_taken_off_as_it_follows_them():
     close(found.noise, torch.full_like(follows, 3.0), 1e-13)
 
 
+@pytest.mark.parametrize("count", [4, 9])
+def test_moments_of_drawn_masks_are_unbiased(count):
+    """The mean over many seeds of few masks each, without controls, whose weights are fitted, against all masks."""
+    net = ReLUNet([normal(3, 2), normal(2, 3, seed=1)])
+    inputs, law = normal(2, 2, seed=2), Product([Bernoulli(0.5, 2), Bernoulli(0.3, 3)])
+    exact, problem = predictive(net, inputs, law), conditional(net, inputs, law)
+    found = [sampled_moments(problem, MonteCarlo(count, seed=seed), False) for seed in range(400)]
+    for j, wanted in enumerate((exact.mean.value, exact.variance.value)):
+        values = torch.stack([pair[j].value for pair in found])
+        error = values.std(0) / 20
+        assert bool(((values.mean(0) - wanted).abs() <= 4 * error).all())
+
+
 def test_the_covariance_of_drawn_masks_is_unbiased():
     """The mean over many seeds of four masks each, against all masks; the factor is that of the sample variance."""
     net = ReLUNet([normal(3, 2), normal(2, 3, seed=1)])
@@ -123,3 +137,16 @@ def test_the_covariance_of_drawn_masks_is_unbiased():
     error = found.std(0) / 20
     assert bool(((found.mean(0) - exact).abs() <= 4 * error).all())
     assert float((error / exact.abs()).min()) < 0.05  # a missing 4 / 3 would show
+
+
+@pytest.mark.parametrize("rates", [(0.2, 0.3), (1e-3, 0.3)])
+def test_a_derivative_in_the_law_of_random_masks_is_refused(rates):
+    """Draws that are stratified, or taken from a list, count as random masks, too."""
+    model, inputs, _ = network(0.5)
+    free = [torch.tensor(rate, dtype=torch.float64, requires_grad=True) for rate in rates]
+    law = Product([Bernoulli(free[0], 9), Bernoulli(free[1], 20)])
+    found = predictive(model, inputs, law, MonteCarlo(64)).variance.value.sum()
+    (slope,) = torch.autograd.grad(found, free[1], retain_graph=True)  # the last mask is integrated
+    assert bool(torch.isfinite(slope))
+    with pytest.raises(NotImplementedError, match="random masks have no derivative in their law"):
+        torch.autograd.grad(found, free[0])

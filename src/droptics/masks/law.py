@@ -14,6 +14,7 @@ from torch import Tensor
 
 from droptics.errors import NoFiniteSupport
 from droptics.masks.correlations import Correlations
+from droptics.transforms import as_drawn
 
 
 class MaskLaw(Correlations):
@@ -69,7 +70,7 @@ class MaskLaw(Correlations):
     def multipliers(self, count: int, generator: torch.Generator) -> Tensor:
         """Draw `count` masks of unit mean, (count, size)."""
         raw = self.sample(count, generator)
-        return raw / self.mean.to(raw)
+        return as_drawn(raw / self.mean.to(raw), self)
 
     @final
     def atom_batches(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:

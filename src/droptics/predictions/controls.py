@@ -21,6 +21,7 @@ from droptics.penalties import UnitOutputs
 from droptics.predictions.affine import Affine
 from droptics.predictions.mixtures import Conditional
 from droptics.predictions.strata import EVENLY, FEWEST_MASKS, Strata, allocate, count_chances, draw_counted
+from droptics.transforms import as_drawn
 
 # A site of so many masks per drawn mask is listed; of so few units per drawn mask, its main effects are computed.
 ATOMS_PER_SAMPLE = 2
@@ -152,7 +153,7 @@ class Plan:
 def _counted(laws: tuple[MaskLaw, ...]) -> int | None:
     """The first site of coins of which few are expected to fall."""
     for number, law in enumerate(laws):
-        if isinstance(law, Bernoulli) and 0 < float(law.drop.sum()) <= FEW_DROPS:
+        if isinstance(law, Bernoulli) and 0 < float(law.drop.detach().sum()) <= FEW_DROPS:
             return number
     return None
 
@@ -166,13 +167,13 @@ def draw(problem: Conditional, plan: Plan, samples: int, generator: torch.Genera
             alone = len(problem.early) == 1 and problem.fresh is None  # nothing varies where no unit falls
             strata = allocate(count_chances(drop), samples, 1.0 if alone else EVENLY)
             kept = draw_counted(drop, strata, generator)
-            parts.append(kept / law.mean.to(kept))
+            parts.append(as_drawn(kept / law.mean.to(kept), law))
             if number in plan.listed:
                 listed[number] = coin_places(drop, kept)
         elif number in plan.listed:
             atoms, probabilities = _all_atoms(law)
             listed[number] = torch.multinomial(probabilities, samples, replacement=True, generator=generator)
-            parts.append(atoms[listed[number]])
+            parts.append(as_drawn(atoms[listed[number]], law))
         else:
             parts.append(law.multipliers(samples, generator))
     return Draws(torch.cat(parts, 1) if parts else torch.ones(samples, 0, dtype=torch.float64), listed, strata)

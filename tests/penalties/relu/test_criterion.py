@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,11 +14,13 @@ from cases import normal
 from compare import close, covers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
+from torch.autograd import forward_ad
 
 from droptics.data import Sample
 from droptics.errors import NoClosedForm
 from droptics.losses import CrossEntropy, Loss, Squared
-from droptics.masks import Bernoulli, Block, Gaussian, MaskLaw, Product, SlidingBlock
+from droptics.masks import Bernoulli, Block, Discrete, Gaussian, MaskLaw, Product, SlidingBlock
 from droptics.models import ReLUNet
 from droptics.penalties import (
     ClosedForm,
@@ -31,6 +35,7 @@ from droptics.penalties import (
 from droptics.penalties.relu import criterion as criteria
 from droptics.penalties.relu import moments
 from droptics.penalties.relu.kernels import half_table, split_coins
+from droptics.penalties.relu.output_moments import relu_output_moments
 
 ALL = Enumerate(limit=2**20)
 DEPTHS = [(4, 5, 2), (3, 1, 1), (3, 4, 2, 2), (2, 3, 2, 3, 1)]
@@ -297,6 +302,81 @@ def test_second_derivatives_are_refused(sizes: tuple[int, ...], loss: Loss) -> N
             torch.autograd.grad(total, free[0], retain_graph=True)
         with pytest.raises(NotImplementedError, match="differentiable once"):
             total.backward(retain_graph=True)
+
+
+@pytest.mark.parametrize("sizes", DEPTHS)
+@pytest.mark.parametrize("loss", [Squared(), CrossEntropy()])
+def test_derivatives_in_laws_that_are_summed_over_are_refused(sizes: tuple[int, ...], loss: Loss) -> None:
+    """By every way torch differentiates, also where the integrated mask has one; others are not touched by that."""
+    sizes, units = (*sizes[:-1], 2), sum(sizes[:-1])
+    model, known = network(sizes), examples(sizes)
+    data = known if isinstance(loss, Squared) else Sample(known.inputs, torch.tensor([0, 1, 1]))
+    point = torch.full((units,), 0.3).double()
+    answers: list[Callable[[MaskLaw], Tensor]] = [
+        lambda law: penalty(model, data, law, loss=loss).value,
+        lambda law: criterion(model, data, law, loss=loss).value,
+    ]
+    eager: list[Callable[[MaskLaw], Tensor]] = [lambda law: relu_criterion(model, data, law, loss=loss).sum()]
+    if isinstance(loss, Squared):
+        eager += [lambda law, k=k: relu_output_moments(model, data.inputs, law)[k].sum() for k in (0, 1)]  # type: ignore[misc]
+    for answer in answers + eager:
+        drop = point.clone().requires_grad_()
+        with pytest.raises(NotImplementedError, match="no derivative in the laws that it sums over"):
+            answer(Bernoulli(drop, units)).backward()
+        with forward_ad.dual_level(), pytest.raises(NotImplementedError):
+            answer(Bernoulli(forward_ad.make_dual(point, point), units))
+    for answer in answers:
+        for asked in (torch.func.grad, lambda f: torch.func.vmap(torch.func.grad(f))):
+            given = point if asked is torch.func.grad else torch.stack([point, 0.5 * point])
+            with pytest.raises(NotImplementedError, match="no derivative in the laws that it sums over"):
+                asked(lambda drop, answer=answer: answer(Bernoulli(drop, units)))(given)
+        with pytest.raises((NotImplementedError, RuntimeError)):
+            torch.func.jvp(lambda drop, answer=answer: answer(Bernoulli(drop, units)), (point,), (point,))
+
+
+def test_derivatives_in_listed_masks_are_refused() -> None:
+    masks = (1 + torch.eye(4)).double().requires_grad_()
+    law = Product([Discrete(masks, torch.full((4,), 0.25).double()), Bernoulli(0.3, 5)])
+    with pytest.raises(NotImplementedError, match="no derivative in the laws that it sums over"):
+        penalty(network((4, 5, 2)), examples((4, 5, 2)), law).value.backward()
+
+
+class Alternate(MaskLaw):
+    """One half of four units falls, or the other: a law without tensors."""
+
+    size, support_count = 4, 2
+    mean = torch.full((4,), 0.5).double()
+    covariance = torch.tensor([[1, -1, 1, -1], [-1, 1, -1, 1]] * 2).double() / 4
+
+    def sample(self, count: int, generator: torch.Generator) -> Tensor:
+        raise NotImplementedError
+
+    def support_batches(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        yield torch.tensor([[1, 0, 1, 0], [0, 1, 0, 1]]).double(), torch.full((2,), 0.5).double()
+
+
+def test_a_law_without_tensors_is_summed_over_under_a_transform() -> None:
+    def answer(drop: Tensor, method: ClosedForm | Enumerate = ClosedForm()) -> Tensor:
+        return penalty(
+            network((4, 5, 2)), examples((4, 5, 2)), Product([Alternate(), Bernoulli(drop, 5)]), method
+        ).value
+
+    drop = torch.full((5,), 0.3).double()
+    close(torch.func.grad(answer)(drop), torch.func.grad(partial(answer, method=ALL))(drop), 1e-10)
+
+
+@pytest.mark.parametrize("loss", [Squared(), CrossEntropy()])
+def test_rates_that_want_a_derivative_leave_those_in_weights(loss: Loss) -> None:
+    model, known = network((3, 4, 2)), examples((3, 4, 2))
+    data = known if isinstance(loss, Squared) else Sample(known.inputs, torch.tensor([0, 1, 1]))
+    free = [part.requires_grad_() for part in model.tensors]
+    drop = torch.full((7,), 0.3).double().requires_grad_()
+    found, wanted = (
+        torch.autograd.grad(penalty(model, data, Bernoulli(rate, 7), method, loss).value, free)
+        for rate, method in ((drop, ClosedForm()), (drop.detach(), ALL))
+    )
+    for one, other in zip(found, wanted, strict=True):
+        close(one, other, 1e-10)
 
 
 @pytest.mark.parametrize("bad", [{"seconds": 0.0}, {"seconds": float("nan")}, {"memory": 0}])

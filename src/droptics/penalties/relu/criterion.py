@@ -28,6 +28,7 @@ from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import ReLUNet
 from droptics.penalties.evaluation import check_triple
 from droptics.penalties.methods import ClosedForm
+from droptics.penalties.relu.constants import summed_over
 from droptics.penalties.relu.copies import coins_of, label_copies, label_rows, mean_copies, sum_copies
 from droptics.penalties.relu.effort import Cost, Place, descend, words
 from droptics.penalties.relu.kernels import kernel_seconds
@@ -84,16 +85,15 @@ def relu_criterion(
     """Exact expected loss of every example under dropout, (*batch, examples); helmbold2017-eq2.
 
     The last hidden layer's mask is integrated analytically (squared loss only, any law); the earlier layers need
-    independent coins or a finite list of masks. Differentiable once in weights, biases and inputs; rates of the
-    earlier layers count as constants. Depth 2 with K inputs and n units costs O(n^2 2^(K/2) K); every earlier layer
-    multiplies by the outcomes of its live units. Refused beforehand when the estimate exceeds `method.seconds`.
+    independent coins or a finite list of masks. Differentiable once in weights, biases, inputs and the law of that last
+    mask, refused in those that are summed over. Depth 2 with K inputs and n units costs O(n^2 2^(K/2) K); every earlier
+    layer multiplies by the outcomes of its live units. Refused beforehand when the estimate exceeds `method.seconds`.
 
-    The sums are float64 whatever the network is. Long ones use two threads where torch has them, with the same
-    result. For a network on a GPU the moments of the last layer are summed there once there are enough outcomes;
-    everything else, gradients included, is computed on the CPU.
+    The sums are float64 whatever the network is; long ones use two threads, with the same result. On a GPU the moments
+    of the last layer are summed there once outcomes are enough; all else, gradients included, is on the CPU.
     """
     plain, added, _ = relu_excess(model, sample, masks, method, loss)
-    return (plain + added).to(model.dtype)
+    return summed_over((plain + added).to(model.dtype), network_laws(model, masks), loss)
 
 
 def relu_excess(

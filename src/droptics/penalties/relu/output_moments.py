@@ -10,8 +10,9 @@ from droptics.losses import Squared
 from droptics.masks import MaskLaw
 from droptics.models import ReLUNet
 from droptics.penalties.methods import ClosedForm
+from droptics.penalties.relu.constants import summed_over
 from droptics.penalties.relu.copies import sum_copies
-from droptics.penalties.relu.criterion import Plan, plans_of, within
+from droptics.penalties.relu.criterion import Plan, network_laws, plans_of, within
 from droptics.penalties.relu.moments import MomentLeaf
 from droptics.penalties.relu.outcomes import Advance
 
@@ -34,7 +35,9 @@ def relu_output_moments(
         found = [_moments(plan, x, method.memory, advance) for plan in plans for x in inputs]
     shape = (*model.batch_shape, len(inputs), model.output_size)
     mean, covariance = (torch.stack(part).to(model.device, model.dtype) for part in zip(*found, strict=True))
-    return mean.reshape(shape), covariance.reshape(*shape, model.output_size)
+    mean, covariance = mean.reshape(shape), covariance.reshape(*shape, model.output_size)
+    laws = network_laws(model, masks)
+    return summed_over(mean, laws, Squared()), summed_over(covariance, laws, Squared())
 
 
 def _moments(plan: Plan, inputs: Tensor, memory: int, advance: Advance) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,7 @@ from droptics.masks import MaskLaw
 from droptics.models import Model, ReLUNet
 from droptics.penalties.expectations import sampled
 from droptics.penalties.methods import ClosedForm, MonteCarlo
+from droptics.penalties.relu.constants import summed_over
 from droptics.penalties.relu.criterion import network_laws, relu_cost, relu_excess, relu_summable
 from droptics.penalties.relu.sampling import sampled_relu
 from droptics.penalties.rounding import deferred, excess_scale, in_double, risk_rounding, typical_multipliers
@@ -75,7 +76,8 @@ def _parts(
 ) -> tuple[Tensor, Tensor, float]:
     """`relu_excess`, which reads numbers, also where torch.func has hidden them."""
     if not is_transformed():
-        return relu_excess(model, sample, masks, method, loss)
+        plain, added, steps = relu_excess(model, sample, masks, method, loss)
+        return plain, summed_over(added, network_laws(model, masks), loss), steps
     steps = 0.0
 
     def parts(network: ReLUNet, known: Sample, law: MaskLaw) -> Tensor:
@@ -84,7 +86,7 @@ def _parts(
         return torch.stack(both)
 
     both = opaque_of(parts, model, sample, masks)
-    return both[0], both[1], steps
+    return both[0], summed_over(both[1], network_laws(model, masks), loss), steps
 
 
 def _sample(data: Data) -> Sample:

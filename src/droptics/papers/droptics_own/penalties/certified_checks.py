@@ -114,6 +114,9 @@ def _written_out(scale: float) -> list[Comparison]:
     whole = _conditioned(outputs, [coins], 4)
     found.append(compare(whole.lower, "==", scale * truth, "all outcomes, from below"))
     found.append(compare(whole.upper, "==", scale * truth, "all outcomes, from above"))
+    parts = [Coins(coins.values[..., :3], coins.drop[:3]), Coins(coins.values[..., 3:], coins.drop[3:])]
+    for name, bound in zip(("below", "above"), _conditioned(outputs, parts, 4), strict=False):
+        found.append(compare(bound, "==", scale * truth, f"all outcomes of coins in two parts, from {name}"))
     seen: list[Outcomes] = []
 
     def listened(outcomes: Outcomes, order: Tensor) -> Bounds:
@@ -218,7 +221,33 @@ def _again(scale: float) -> list[Comparison]:
         found.append(same(_is_narrow(ends, zeros[:2]), narrow, f"narrow: {gap}", scale))
     found.append(same(_is_narrow(ends, tensor([0.0, 0.01])), True, "narrow up to rounding", scale))
     found.append(same(_is_narrow(ends, zeros[:2], 0.1), True, "narrow up to a tenth", scale))
-    return found
+    return [*found, *_put_back(scale)]
+
+
+def _put_back(scale: float) -> list[Comparison]:
+    """Of many examples each has bounds of its own, whether it was looked at again or not."""
+    sizes = torch.linspace(0.2, 6, 9).double()[torch.randperm(9, generator=torch.Generator().manual_seed(1)), None]
+    head, drop, inputs = linear_head(3, 5, 4), 0.4, sizes * normal(1, 9, 5)
+    data = Sample(inputs, torch.arange(9) % 4)
+    instead = mock.patch.object(certified, "certified_bounds", return_value=Bounds(*6 * [torch.ones(9).double()]))
+    with instead as asked:
+        penalty(LastLayer.of(head), data, Bernoulli(drop, 5), Certified(), CrossEntropy())
+    moves, masks, *_ = asked.call_args.args
+    chosen = mock.patch.object(certified, "_widest", wraps=_widest)
+    with mock.patch.object(certified, "MANY", 0), mock.patch.object(certified, "REST", 0.7), chosen as again:
+        told = certified.certified_bounds(moves, masks)
+        looked = len(_widest(*again.call_args_list[0].args))
+    truth = torch.zeros(9).double()
+    for kept in itertools.product((0.0, 1.0), repeat=5):
+        chance = math.prod(1 - drop if one else drop for one in kept)
+        truth += chance * head(inputs * tensor(kept) / (1 - drop)).logsumexp(-1).detach()
+    truth -= head(inputs).logsumexp(-1).detach()
+    slack = 1e-12 * (1 + truth)
+    return [
+        compare(told.lower, "<=", truth / scale + slack, "each from below", precision=0.0),
+        compare(told.upper, ">=", scale * truth - slack, "each from above", precision=0.0),
+        compare(float(0 < looked < 9), "==", 1.0, "some are looked at again, and some are not"),
+    ]
 
 
 def _kept(scale: float) -> list[Comparison]:

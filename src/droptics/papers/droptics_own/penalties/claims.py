@@ -143,9 +143,9 @@ CLAIMS: tuple[Claim, ...] = (
         "Penalties, least penalties and envelopes of derived families are those of their bases, those of families "
         "from outside follow from the Gram matrix that they state; ReLU networks have a sum where the laws before "
         "the last have lists, within its time, of one derivative. Tiny rates keep their digits, errors asked for after "
-        "weights or data were changed are infinite, factors of entries in unequal proportions and of isotropic "
-        "matrices are balanced, equalized and enveloped by their roots, maps that nearly cancel are out of balance by "
-        "what is left of them, and through one unit they have one singular value.",
+        "weights or data were changed in place, as torch counts it, are infinite, factors of entries in unequal "
+        "proportions and of isotropic matrices are balanced, equalized and enveloped by their roots, maps that nearly "
+        "cancel are out of balance by what is left of them, and through one unit they have one singular value.",
         pair(outside_checks.from_outside),
         (
             "penalties.penalty",
@@ -230,7 +230,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Penalties of hundreds of units that are correlated with near ones alone, of every family, and half the "
         "curvature of last layers are sums over all pairs; criteria of ReLU networks whose inputs and units come in "
         "several numbers of copies, and their slopes, are those of all masks, visited, sorted, in a tree or in parts; "
-        "so are those of units that agree in all weights but one. Rounding is told by the number of outcomes.",
+        "so are those of units that agree in all but one weight, or in all but their rates. Rounding is told by the "
+        "number of outcomes.",
         pair(many_unit_checks.many_units),
         (
             "penalties.penalty",

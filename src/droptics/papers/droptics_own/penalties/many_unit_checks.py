@@ -9,11 +9,20 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 
-from droptics.data import Data, Entries, Sample
+from droptics.data import Data, Entries, Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.losses import CrossEntropy, Logistic, Loss, Squared
 from droptics.masks import Bernoulli, Product, SlidingBlock, correlations
-from droptics.models import Connections, DeepLinear, Factorization, LastLayer, Model, ReLUNet, TwoLayerLinear
+from droptics.models import (
+    Autoencoder,
+    Connections,
+    DeepLinear,
+    Factorization,
+    LastLayer,
+    Model,
+    ReLUNet,
+    TwoLayerLinear,
+)
 from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.penalties.interval_checks import EPS, absolute, rms
 from droptics.papers.droptics_own.penalties.sum_checks import of_all_masks
@@ -45,7 +54,7 @@ def _by_windows(model: Model, data: Data, masks: SlidingBlock | Product, curved:
 
 
 def _linear(scale: float) -> list[Comparison]:
-    """Two layers, factors of entries and weights: all pairs of what units add to the outputs."""
+    """Two layers, tied ones, factors of entries and weights: all pairs of what units add to the outputs."""
     known, near, law = moments(4, 2, 3), _near(), SlidingBlock(RATE, UNITS, BLOCK)
     data = Sample(normal(1, 5, 3), normal(3, 5, 2), 2 * simplex(2, 5))
     U, V = normal(5, 2, UNITS), normal(6, 3, UNITS)
@@ -59,6 +68,7 @@ def _linear(scale: float) -> list[Comparison]:
     cases: tuple[tuple[str, Model, Data, Tensor], ...] = (
         ("examples", TwoLayerLinear(U, V), data, (U.mT @ U) * ((shares * hidden).mT @ hidden)),
         ("moments", TwoLayerLinear(U, V), known, (U.mT @ U) * (V.mT @ known.xx @ V)),
+        ("tied", Autoencoder(V), Moments.of_map(torch.eye(3).double()), (V.mT @ V).square()),
         ("entries", Factorization(U, V), cells, each.mT @ each / 4),
         ("weights", Connections(heads, into), wide, torch.einsum("n,noi,noj->ij", data.shares, alone, alone)),
     )
@@ -90,8 +100,10 @@ def _curved(scale: float) -> list[Comparison]:
         each = features[:, None] * W
         curvature = torch.einsum("n,noi,nop,npj->ij", data.shares, each, bent, each)
         told = _by_windows(LastLayer.of(head), data, law, True, loss=loss)
-        found.append(compare(told, "==", scale * 0.5 * (near * curvature).sum(), f"curvature of hundreds, {loss}"))
-    return found
+        wanted = scale * 0.5 * (near * curvature).sum()
+        found.append(compare(told, "==", wanted, f"curvature of hundreds, {loss}"))
+    # outputs are linear in masks, so that half the curvature of squared loss is the penalty
+    return [*found, compare(_by_windows(LastLayer.of(head), data, law), "==", wanted, "hundreds of units, last layer")]
 
 
 def _layered(scale: float) -> list[Comparison]:
@@ -173,7 +185,7 @@ def _copied(scale: float) -> list[Comparison]:
 
 
 def _alike(scale: float) -> list[Comparison]:
-    """Units that agree in nearly all are no copies; weights with zeros; coins in products of products."""
+    """Units that agree in nearly all, or but for their rates, are no copies; zeros; coins in products of products."""
     found: list[Comparison] = []
     weights, biases = [normal(1, 4, 3), normal(2, 3, 4)], [1 + normal(3, 4), normal(4, 3)]
     data = Sample(normal(5, 2, 3), normal(6, 2, 3), simplex(7, 2))
@@ -197,14 +209,18 @@ def _alike(scale: float) -> list[Comparison]:
     head, known = 0.1 * normal(10, 3, 70), Sample(normal(11, 2, 5), data.targets, data.weights)
     outward = ReLUNet([normal(12, 1, 3).expand(4, 3), behind, head], [biases[0][[0] * 4], many, None])
     inward = ReLUNet([ahead, normal(13, 3, 1).expand(3, 70)], [many, biases[1]])
+    # copies by all weights, and by what comes from the inputs; their rates are not those of copies
+    over = ReLUNet([weights[0][[0] * 4], behind[:3].abs(), normal(14, 3, 3)], [biases[0][[0] * 4], None, None])
+    twins = ReLUNet([weights[0][:, [0] * 3], weights[1]], biases)
+    repeated, unlike = Sample(data.inputs[:, [0] * 3], data.targets, data.weights), Bernoulli(rates[[0, 1, 0, 2]], 4)
     for name, model, given, masks in (
-        ("goes out", outward, data, Product([*law.laws[:1], Bernoulli(0.3, 4), still])),
-        ("comes in", inward, known, Product([coins, still])),
+        ("one weight that goes out", outward, data, Product([*law.laws[:1], Bernoulli(0.3, 4), still])),
+        ("one weight that comes in", inward, known, Product([coins, still])),
+        ("rates of units", over, data, Product([*law.laws[:1], unlike, Bernoulli(0.3, 3)])),
+        ("rates of inputs", twins, repeated, law),
     ):
         truth = of_all_masks(model, given, masks.laws, Squared())
-        found.append(
-            compare(criterion(model, given, masks), "==", scale * truth, f"equal but for one weight that {name}")
-        )
+        found.append(compare(criterion(model, given, masks), "==", scale * truth, f"equal but for {name}"))
     return found
 
 

@@ -8,11 +8,34 @@ from torch import nn
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.layers import ExplicitDropout
-from droptics.losses import CrossEntropy
+from droptics.losses import CrossEntropy, Logistic
 from droptics.masks import Bernoulli
 from droptics.models import TwoLayerLinear
 from droptics.papers.instances import coin_masks, normal, sample, tensor, uniform
-from droptics.penalties import MonteCarlo, criterion, penalty, risk
+from droptics.penalties import Certified, ClosedForm, Enumerate, Method, MonteCarlo, criterion, penalty, risk
+
+
+def _other_losses(count: float) -> list[Comparison]:
+    """Of cross-entropy and logistic losses the risk is theirs, by draws and lists, in closed form and by bounds."""
+    found: list[Comparison] = []
+    law, X, shares = Bernoulli(tensor([0.4, 0.1, 0.6]), 3), normal(8, 5, 4), uniform(9, 5) / uniform(9, 5).sum()
+    for outputs, loss in ((1, Logistic()), (2, CrossEntropy()), (3, CrossEntropy())):
+        model, classes = TwoLayerLinear(normal(1, outputs, 3), normal(2, 4, 3)), torch.arange(5) % max(outputs, 2)
+        given = X @ model.V @ model.U.mT
+        if outputs == 1:
+            labels = 2.0 * classes.double() - 1
+            each = nn.functional.softplus(-labels * given[:, 0])
+        else:
+            labels, each = classes, given.logsumexp(1) - given[torch.arange(5), classes]
+        data, base, label = Sample(X, labels, shares), shares @ each, f"{type(loss).__name__}, {outputs}"
+        methods: list[Method] = [MonteCarlo(64, seed=5), Enumerate(), Certified(), *[ClosedForm()] * (outputs < 3)]
+        for method in methods:
+            whole, part = (ask(model, data, law, method, loss) for ask in (criterion, penalty))
+            for end in ("value", "lower", "upper"):
+                wanted = getattr(part, end) + count * base
+                # the wider by rounding of the risk
+                found.append(compare(getattr(whole, end), "==", wanted, f"{end}, {method}, {label}", 1e-11))
+    return found
 
 
 def sampled_intervals(count: float) -> list[Comparison]:
@@ -27,6 +50,7 @@ def sampled_intervals(count: float) -> list[Comparison]:
         whole, part = criterion(model, data, law, method), penalty(model, data, law, method)
         for end in ("value", "lower", "upper"):
             found.append(compare(getattr(whole, end), "==", getattr(part, end) + count * base, f"{end}, {draws} draws"))
+    found += _other_losses(count)
     head = nn.Linear(3, 3, bias=False).double()
     head.weight = nn.Parameter(normal(4, 3, 3))
     features = normal(5, 4, 3)

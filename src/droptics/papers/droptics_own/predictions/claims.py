@@ -173,9 +173,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "predictions-answered",
-        "Densities, tables and quantiles are mixtures of normal laws to their ends and far beyond; words, costs and "
-        "coverage of every answer, its covariance, classes of drawn masks, which mixtures can be listed, what is "
-        "refused, draws of every seed and functions that drop are by definition.",
+        "Densities, tables and quantiles are mixtures of normal laws, logarithms of densities to their ends and far "
+        "beyond, save in gaps of many deviations between outputs; words, costs and coverage of every answer, its "
+        "covariance, classes of drawn masks, which mixtures can be listed, what is refused, draws of every seed and "
+        "functions that drop are by definition.",
         pair(answer_checks.predicted_answers),
         ("predictions.predictive", "predictions.Density", "predictions.Closure"),
         "All masks; the same masks.",
