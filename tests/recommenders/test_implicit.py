@@ -11,6 +11,8 @@ from droptics.datasets import planted_ratings
 from droptics.recommenders import (
     DropoutAutoencoder,
     ImplicitDropoutCompletion,
+    LocalAutoencoder,
+    Ranker,
     StackedRanker,
     UnknownIds,
     against_popularity,
@@ -224,3 +226,67 @@ def test_grades_of_many_thousands_are_scored_in_their_unit(planted, penalty):
     rows = np.random.default_rng(1).random((5, len(plain.item_ids_))) * (np.arange(5)[:, None] > 0)
     assert np.allclose(large.scores(4096 * rows), 4096 * plain.scores(rows), rtol=1e-9, atol=1e-9)
     assert np.allclose(large.user_factors_, 4096 * plain.user_factors_, rtol=1e-8, atol=1e-8)
+
+
+def test_popularity_counts_interactions_whatever_their_grades(tmp_path):
+    rng = np.random.default_rng(0)
+    users, items = np.nonzero(rng.random((60, 8)) < np.linspace(0.2, 0.9, 8))
+    grades = rng.integers(1, 4, len(users)).astype(float)
+    grades[items == 0] = -9.0  # few have the first item, and all of them dislike it
+    early = (users < 40) & (items != 7)
+    for make in (
+        lambda: DropoutAutoencoder(0.3, 1.0, feedback="graded"),
+        lambda: DropoutAutoencoder(0.3, 1.0, feedback="graded", rank=4),
+        lambda: LocalAutoencoder(3, feedback="graded"),
+        lambda: ImplicitDropoutCompletion(4, feedback="graded"),
+        lambda: StackedRanker([LocalAutoencoder(3, feedback="graded")]),
+    ):
+        fitted = [make().fit((users, items, grades))]
+        if isinstance(fitted[0], DropoutAutoencoder):
+            fitted[0].save(tmp_path / "model.safetensors")
+            fitted.append(DropoutAutoencoder.load(tmp_path / "model.safetensors"))
+            fitted.append(make().fit((users[early], items[early], grades[early])))
+            fitted[-1].partial_fit((users, items, grades))
+        for model in fitted:
+            assert np.array_equal(model._popularity, np.bincount(items)[model.item_ids_])
+
+
+@pytest.mark.parametrize("unit", [1.0, 3.7e5, 1e-9])
+@pytest.mark.parametrize("width", [3, 300])
+def test_equal_scores_are_not_divided_by_their_rounding(unit, width):
+    """Where everybody has everything all items score alike, up to rounding in the precision of the member."""
+    everything = np.repeat(np.arange(40), width), np.tile(np.arange(width), 40), np.full(40 * width, unit)
+    members = [
+        DropoutAutoencoder(0.3, unit**2, feedback="graded"),
+        DropoutAutoencoder(0.3, unit**2, feedback="graded", dtype="float64"),
+        LocalAutoencoder(3, feedback="graded"),
+    ]
+    stack = StackedRanker(members).fit(everything)
+    assert stack.deviations_ == [np.inf] * 3
+
+
+class Noted(Ranker):
+    """Scores that were written down."""
+
+    def __init__(self, scores=None, feedback="implicit", threshold=None):
+        self.scores_given, self.feedback, self.threshold = scores, feedback, threshold
+
+    def get_params(self, deep=True):
+        return {"scores": self.scores_given, "feedback": self.feedback, "threshold": self.threshold}
+
+    def fit(self, ratings, y=None):
+        like = LocalAutoencoder(3).fit(ratings)
+        self._users, self._items, self._rows, self._popularity = like._users, like._items, like._rows, like._popularity
+        return self
+
+    def _score(self, rows):
+        return np.tile(self.scores_given, (len(rows), 1))
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-12, 1e15])
+def test_a_member_that_says_nothing_leaves_the_order_of_the_others(planted, unit):
+    width = len(LocalAutoencoder(3).fit(planted).item_ids_)
+    rows, useful = np.eye(2, width), np.linspace(0.1, 0.3, width)
+    for equal in (np.full(width, 0.1 * unit), np.nextafter(0.1 * unit, np.arange(width) % 2 * unit)):
+        stack = StackedRanker([Noted(useful), Noted(equal)]).fit(planted)
+        assert np.allclose(stack.scores(rows), useful / useful.std(), rtol=1e-12)

@@ -61,6 +61,20 @@ def test_scores_of_every_type_rank_alike(kind):
     assert list(found["mrr"]) == [1 / 2, 1 / 3]
 
 
+def test_entries_named_twice_count_once_and_matrices_stay_as_they_were():
+    scores = np.array([[3.0, 2.0, 1.0, 0.0]])
+    values, places, ends = np.array([1.0, 0.0, 1.0]), np.array([0, 1, 0]), np.array([0, 3])
+    for part in (values, places, ends):
+        part.flags.writeable = False
+    relevant = sparse.csr_matrix((values, places, ends), shape=(1, 4))
+    told = ranking(scores, None, relevant, at=(2,))
+    assert [told.recall[2].value, told.ndcg[2].value, told.precision[2].value] == [1.0, 1.0, 1.0]
+    again = ranking(scores, relevant, np.array([[0, 0, 1, 0]]), at=(2,))
+    assert again.recall[2].value == 1.0
+    assert relevant.nnz == 3
+    assert relevant.data.tolist() == [1.0, 0.0, 1.0]
+
+
 def test_a_perfect_ranking_and_a_paired_difference():
     rng = np.random.default_rng(1)
     relevant = rng.random((30, 20)) < 0.2
@@ -72,6 +86,14 @@ def test_a_perfect_ranking_and_a_paired_difference():
     difference = perfect.users["ndcg@5"] - other.users["ndcg@5"]
     assert gain.value == pytest.approx(difference.mean())
     assert gain.error == pytest.approx(difference.std(ddof=1) / np.sqrt(30))
+    # perfect rankings do not vary over the users, so only a second one shows that the errors are of paired differences
+    second = ranking(rng.standard_normal((30, 20)), None, relevant, at=(5, 20))
+    for name in ("ndcg@5", "recall@20", "precision@5", "hit@5", "mrr"):
+        gain, gains = other.above(second, name), other.users[name] - second.users[name]
+        assert gain.value == pytest.approx(gains.mean(), rel=1e-12, abs=1e-15)
+        assert gain.error == pytest.approx((gains.var(ddof=1) / 30) ** 0.5, rel=1e-12)
+        back = second.above(other, name)
+        assert (back.value, back.error) == (-gain.value, gain.error)
     shorter = ranking(np.zeros((2, 20)), None, relevant[:2])
     with pytest.raises(ValueError, match="same users"):
         perfect.above(shorter, "mrr")

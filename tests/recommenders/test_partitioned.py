@@ -165,6 +165,8 @@ def test_workers_add_up_gram_matrices(client, ratings, tmp_path, options):
     assert np.array_equal(there.item_ids_[order[0]], here.item_ids_[order[1]])
     found, expected = (one.weights()[np.ix_(at, at)] for one, at in zip((there, here), order, strict=True))
     np.testing.assert_allclose(found, expected, **TOLERANCE)
+    counts = [one._popularity[at] for one, at in zip((there, here), order, strict=True)]
+    assert np.array_equal(*counts)
     if not options:  # all items and users are kept, so that the same pairs are hidden
         for mine, theirs in zip(there.points_, here.points_, strict=True):
             assert mine.left_out.squared.value == pytest.approx(theirs.left_out.squared.value, rel=1e-9)

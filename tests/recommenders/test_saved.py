@@ -87,3 +87,18 @@ def test_what_is_read_is_what_was_saved(name, table, tmp_path):
         else:
             rows = np.eye(len(model.item_ids_)) + np.eye(len(model.item_ids_), k=3)
             alike(model.scores(rows), again.scores(rows), f"scores of {name}")
+
+
+def test_options_that_are_numbers_of_numpy_are_saved(table, tmp_path):
+    model = ImplicitDropoutCompletion(np.int64(3), np.float32(0.3), sweeps=np.int32(2)).fit(table)
+    model.save(tmp_path / "model.safetensors")
+    again = ImplicitDropoutCompletion.load(tmp_path / "model.safetensors")
+    assert again.get_params() == model.get_params()
+
+
+def test_options_that_change_after_the_fit_leave_a_saved_model_of_low_rank_as_it_is(table, tmp_path):
+    model = DropoutAutoencoder(0.3, 2.0, rank=5).fit(table)
+    kept = model.weights()
+    for rank in (2, None):
+        model.set_params(rank=rank, dtype="float64").save(tmp_path / "model.safetensors")
+        assert np.array_equal(DropoutAutoencoder.load(tmp_path / "model.safetensors").weights(), kept)

@@ -15,6 +15,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from droptics.bounds import completion_constant
 from droptics.data import Entries
 from droptics.datasets import Ratings, movielens, planted_ratings
 from droptics.norms import weighted_trace
@@ -493,6 +494,38 @@ def test_diagnosis_against_dense_formulas(planted, smoothing):
     assert found.bound.terms["empirical risk"] == pytest.approx((model.history_[-1].rmse / half) ** 2, rel=1e-6)
     with pytest.raises(ValueError, match="confidence"):
         diagnose(model, confidence=1.0)
+
+
+@pytest.mark.parametrize("biases", [True, False])
+@pytest.mark.parametrize("move", [0.0, 40.0])
+def test_the_bound_of_a_diagnosis_is_that_of_the_whole_predictor(planted, biases, move):
+    """Its norm is that of the dense predictions, mean and biases included, of ratings mapped to [-1, 1]."""
+    values = planted.values.astype(np.float64) ** 2 + move  # whose mean is not the middle of their range
+    table = Ratings(planted.users, planted.items, values)
+    model = DropoutCompletion(3, 0.6, biases=biases, sweeps=2, dtype="float64").fit(table)
+    found, entries, (low, high) = diagnose(model, confidence=0.9).bound, model.entries(), (values.min(), values.max())
+    predicted = (
+        model.mean_ + model.user_biases_[:, None] + model.item_biases_ + model.user_factors_ @ model.item_factors_.T
+    )
+    mapped = (predicted - (low + high) / 2) * 2 / (high - low)
+    p, q = (
+        0.5 * np.bincount(side.numpy(), minlength=size) / len(entries) + 0.5 / size
+        for side, size in zip((entries.rows, entries.columns), entries.shape, strict=True)
+    )
+    norm = np.linalg.svd(np.sqrt(p)[:, None] * mapped * np.sqrt(q), compute_uv=False).sum()
+    index = np.ceil(4 * np.log2(norm**2))
+    failure = 0.1 / ((np.pi**2 / 3 - 1) * (1 + abs(index)) ** 2)
+    (count, long), constant = (len(values), max(entries.shape)), completion_constant(entries.shape, len(values), 0.5)
+    wanted = 8 * constant * np.sqrt(2 ** (index / 4) * long * np.log(long) / count)
+    assert found.terms["complexity"] == pytest.approx(wanted, rel=1e-12)
+    assert found.terms["confidence"] == pytest.approx(4 * np.sqrt(np.log(2 / failure) / (2 * count)), rel=1e-12)
+    users, items = (
+        pd.Index(ids).get_indexer(known)
+        for ids, known in ((model.user_ids_, table.users), (model.item_ids_, table.items))
+    )
+    errors = (values - predicted[users, items]) * 2 / (high - low)
+    assert found.terms["empirical risk"] == pytest.approx(np.mean(errors**2), rel=1e-10)
+    assert found.trivial == pytest.approx(np.var(values) * 4 / (high - low) ** 2, rel=1e-10)
 
 
 @pytest.mark.parametrize("penalty", ["expected", "empirical", 0.3])

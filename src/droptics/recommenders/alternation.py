@@ -95,7 +95,8 @@ class Sweeper(Protocol):
     def solve(self, table: Any, fixed: Any, free: Any, strengths: Strengths, weights: Array, steps: int) -> Any:
         """One half-sweep, in place on `free`; returns the pair (F, sum of squared errors) now reached.
 
-        `weights` are the numbers of ratings of the rows of `fixed`.
+        `weights` are the numbers of ratings of the rows of `fixed`. Of the users' half nobody reads the pair, and a
+        cluster does not sum it up.
         """
 
     def close(self) -> None:

@@ -131,7 +131,9 @@ class DropoutAutoencoder(Ranker):
         self.points_: list[ChoicePoint] = []
         point = self._chosen(precision, rows, sample_pairs(rows, _PAIRS, self.seed) if self._open else None)
         self._users, self._items, self._rows = data.users, data.items, rows
-        return self._set(precision, *point)
+        self._set(precision, *point)
+        self._popularity = data.by_item.counts.astype(np.float64)
+        return self
 
     @property
     def _open(self) -> bool:
@@ -159,7 +161,9 @@ class DropoutAutoencoder(Ranker):
         self.points_ = []
         point = self._chosen(precision, rows, pairs)
         self._users, self._items, self._rows = Lookup(np.empty(0, np.int64)), data.items, self._none()
-        return self._set(precision, *point)
+        self._set(precision, *point)
+        self._popularity = data.by_item.counts.astype(np.float64)
+        return self
 
     @staticmethod
     def _none() -> Compressed:
@@ -173,7 +177,10 @@ class DropoutAutoencoder(Ranker):
         return precision
 
     def fit_gram(self, gram: Any, item_ids: Any = None) -> DropoutAutoencoder:
-        """Fit to G = X^T X itself; rate and ridge must be given, and only new users can be recommended to."""
+        """Fit to G = X^T X itself; rate and ridge must be given, and only new users can be recommended to.
+
+        Its diagonal is taken for the popularity of the items, which it is where every interaction counts 1.
+        """
         self._check()
         if self.drop is None or self.ridge is None:
             raise ValueError("drop and ridge must be given with a Gram matrix: choosing them needs the rows")
@@ -191,7 +198,9 @@ class DropoutAutoencoder(Ranker):
         precision.diagonal[:] = np.diagonal(table)
         self._users, self._items, self.points_ = Lookup(np.empty(0, np.int64)), Lookup(ids), []
         self._rows = self._none()
-        return self._set(precision, float(self.drop), float(self.ridge), self.diagonal or "zero")
+        self._set(precision, float(self.drop), float(self.ridge), self.diagonal or "zero")
+        self._popularity = precision.diagonal.copy()
+        return self
 
     def partial_fit(self, ratings: Source) -> DropoutAutoencoder:
         """Add interactions of new or known users at the rate and ridge already chosen; equals a fit to all of them.
@@ -214,6 +223,10 @@ class DropoutAutoencoder(Ranker):
             for before, after in ((mine, rows), (old.columns, columns), (old.values, self._weighted(values)))
         ]
         self._rows = compressed(joint[0], joint[1], joint[2], len(self._users))
+        # what a Gram matrix or the files of workers held has a popularity, but no rows to count again
+        known = len(self._popularity)
+        popularity = np.bincount(self._rows.columns, minlength=len(self._items)).astype(np.float64)
+        popularity[:known] += self._popularity - np.bincount(old.columns, minlength=known)
         if isinstance(self._precision, LowRank):
             self._precision = LowRank(self._rows, len(self._items), self._precision.rank, self.dtype)
         else:
@@ -221,15 +234,15 @@ class DropoutAutoencoder(Ranker):
                 self._precision.grow(len(self._items))
             self._precision.add(taken(old, touched[touched < old.rows]), -1.0)
             self._precision.add(taken(self._rows, touched))
-        return self._set(self._precision, self.drop_, self.ridge_, self.diagonal_)
+        self._set(self._precision, self.drop_, self.ridge_, self.diagonal_)
+        self._popularity = popularity
+        return self
 
-    def _set(self, precision: Precision | LowRank, drop: float, ridge: float, diagonal: Diagonal) -> DropoutAutoencoder:
+    def _set(self, precision: Precision | LowRank, drop: float, ridge: float, diagonal: Diagonal) -> None:
         self.drop_, self.ridge_, self.diagonal_, self._precision = drop, ridge, diagonal, precision
         self._gamma = _gamma(precision, drop, ridge)
         precision.factorize(self._gamma)
         self._scales = scales(self.diagonal_, self._gamma, precision.variances)
-        self._popularity = precision.diagonal
-        return self
 
     def _chosen(
         self, precision: Precision | LowRank, rows: Compressed, pairs: tuple[Array, Array] | None
@@ -331,12 +344,15 @@ class DropoutAutoencoder(Ranker):
             "starts": self._rows.starts,
             "columns": self._rows.columns,
             "values": self._rows.values,
+            "popularity": self._popularity,
             **saving.pack_ids("user_ids", self._users.ids),
             **saving.pack_ids("item_ids", self._items.ids),
         }
         points = [asdict(point) for point in self.points_]
         parameters = {name: value for name, value in self.get_params().items() if name not in saving.PLACES}
         facts = {"kind": type(self).__name__, "parameters": parameters, "drop": self.drop_, "ridge": self.ridge_}
+        if isinstance(held, LowRank):  # options may have changed since the fit
+            facts["low_rank"] = [held.rank, held.basis.dtype.name]
         saving.write(path, arrays, {**facts, "diagonal": self.diagonal_, "points": points})
 
     @classmethod
@@ -351,12 +367,15 @@ class DropoutAutoencoder(Ranker):
         model.drop_, model.ridge_, model.diagonal_ = facts["drop"], facts["ridge"], facts["diagonal"]
         model.points_ = [_point(**point) for point in facts["points"]]
         if "array" not in arrays:  # eigenvectors are found again: they are larger than the interactions
-            low = LowRank(model._rows, len(model._items), facts["parameters"]["rank"], model.dtype)
-            return model._set(low, model.drop_, model.ridge_, model.diagonal_)
+            size = facts.get("low_rank", (model.rank, model.dtype))
+            low = LowRank(model._rows, len(model._items), *size)
+            model._set(low, model.drop_, model.ridge_, model.diagonal_)
+            model._popularity = arrays.get("popularity", low.diagonal)  # older files have none
+            return model
         model._precision = Precision.of(arrays["array"].T, arrays["diagonal"])
         model._gamma = _gamma(model._precision, model.drop_, model.ridge_)
         model._scales = scales(model.diagonal_, model._gamma, model._precision.variances)
-        model._popularity = model._precision.diagonal
+        model._popularity = arrays.get("popularity", model._precision.diagonal)
         return model
 
 

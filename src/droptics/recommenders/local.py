@@ -77,7 +77,8 @@ class LocalAutoencoder(Ranker):
         ridge = _RIDGE * float(diagonal.sum()) if self.ridge is None else float(self.ridge)
         gamma = self.drop / (1 - self.drop) * diagonal + ridge
         self._weights: Any = scipy.sparse.vstack([self._solved(gram, gamma, j) for j in range(len(gamma))]).T.tocsr()
-        self._users, self._items, self._rows, self._popularity = data.users, data.items, rows, diagonal
+        self._users, self._items, self._rows = data.users, data.items, rows
+        self._popularity = data.by_item.counts.astype(np.float64)
         return self
 
     def _solved(self, gram: Any, gamma: Array, item: int) -> Any:

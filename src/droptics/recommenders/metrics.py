@@ -104,8 +104,6 @@ def ranking(scores: Any, seen: Any, relevant: Any, at: Sequence[Count] = (20, 50
         )
     if np.isnan(table).any():
         raise ValueError("scores must not be NaN; remove or impute them")
-    hidden.eliminate_zeros()
-    known.eliminate_zeros()
     lengths = tuple(sorted(set(at)))
     items = table.shape[1]
     shown = {length: np.zeros(items, bool) for length in lengths}
@@ -192,7 +190,11 @@ def _dense(value: Any, name: str) -> Array:
 
 
 def _sparse(value: Any, name: str) -> Any:
-    return scipy.sparse.csr_matrix(value if scipy.sparse.issparse(value) else _dense(value, name))
+    """Which entries are not zero: a copy, in which entries that were named twice are one, their sum."""
+    found = scipy.sparse.csr_matrix(value if scipy.sparse.issparse(value) else _dense(value, name), copy=True)
+    found.sum_duplicates()
+    found.eliminate_zeros()
+    return found
 
 
 def mean_of(values: NDArray[np.float64]) -> Mean:

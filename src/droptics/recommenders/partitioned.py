@@ -188,15 +188,16 @@ class Cluster:
 
     def solve(
         self, table: Side, fixed: Held, free: Held, strengths: Strengths, weights: Array, steps: int
-    ) -> tuple[float, float]:
+    ) -> tuple[float, float] | None:
         if table.blocks:
-            return self._solve_users(table, fixed.array, free, strengths, weights, steps)
+            self._solve_users(table, fixed.array, free, strengths, weights, steps)
+            return None
         return self._solve_items(table, fixed, free.array, strengths, weights, steps)
 
     def _solve_users(
         self, table: Side, items: Array, users: Held, strengths: Strengths, weights: Array, steps: int
-    ) -> tuple[float, float]:
-        diagonals, own = parts_of(column_sums(items, weights), strengths, weights, len(table.counts))
+    ) -> None:
+        diagonals, _ = parts_of(column_sums(items, weights), strengths, weights, len(table.counts))
         shared = self._share((*regressors_of(items, strengths), diagonals))
         starts = users.parts or [self._share(users.array[rows]) if users.array.any() else None for rows in table.rows]
         users.parts = [
@@ -204,8 +205,6 @@ class Cluster:
             for block, start in zip(table.blocks, starts, strict=True)
         ]
         users.table = table
-        reached = self._sum([self.client.submit(_reached, part) for part in users.parts])
-        return float(reached[0]) + own, float(reached[1])
 
     def _solve_items(
         self, table: Side, users: Held, solution: Array, strengths: Strengths, weights: Array, steps: int
@@ -301,28 +300,24 @@ def _taken(block: Block, index: Array) -> Block:
     return found.starts, found.columns, found.values
 
 
-def _solve_users(block: Block, shared: Any, start: Any, steps: int) -> tuple[Array, Any, Any]:
-    """Factors of a block's users, the sums of squares they reach, and their `column_sums`."""
+def _solve_users(block: Block, shared: Any, start: Any, steps: int) -> tuple[Array, Any]:
+    """Factors of a block's users, and their `column_sums`."""
     starts, columns, values = _writable(block)
     regressors, offsets, diagonals = _writable(shared)
     if start is None:
         rows = np.zeros((len(starts) - 1, diagonals.shape[1]), regressors.dtype)
     else:
         rows = np.array(start[0] if isinstance(start, tuple) else start)
-    reached = solve_block((starts, columns, values), regressors, offsets, rows, diagonals, steps)
-    return rows, reached, column_sums(rows, np.diff(starts))
+    solve_block((starts, columns, values), regressors, offsets, rows, diagonals, steps)
+    return rows, column_sums(rows, np.diff(starts))
 
 
-def _factors(solved: tuple[Array, Any, Any]) -> Array:
+def _factors(solved: tuple[Array, Any]) -> Array:
     return solved[0]
 
 
-def _reached(solved: tuple[Array, Any, Any]) -> Any:
+def _squares(solved: tuple[Array, Any]) -> Any:
     return solved[1]
-
-
-def _squares(solved: tuple[Array, Any, Any]) -> Any:
-    return solved[2]
 
 
 def _start_items(block: Block, solved: Any, solution: Array, strengths: Strengths) -> tuple[Array, Array, float]:

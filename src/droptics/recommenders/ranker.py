@@ -27,9 +27,9 @@ _BLOCK = 512
 class Ranker(Estimator, abc.ABC):
     """Interactions, scores of any rows, recommendations for known and for new users.
 
-    Subclasses set `_users`, `_items` (lookups), `_rows` (interactions) and `_popularity` when they fit, and say how a
-    row is scored. `feedback` "implicit" counts every kept pair as 1, "graded" takes its value; ratings below
-    `threshold` are left out.
+    Subclasses set `_users`, `_items` (lookups), `_rows` (interactions) and `_popularity` (how many each item has) when
+    they fit, and say how a row is scored. `feedback` "implicit" counts every kept pair as 1, "graded" takes its value;
+    ratings below `threshold` are left out.
     """
 
     _users: Lookup
@@ -67,7 +67,8 @@ class Ranker(Estimator, abc.ABC):
     def recommend(self, row: Any, count: int = 10, exclude_seen: bool = True) -> Any:
         """The `count` items with the highest scores, for one user id or for each of several.
 
-        A user without interactions gets the most popular items, scored by their popularity over that of the first.
+        A user without interactions gets the most popular items, those with most interactions, whatever their grades,
+        scored by their popularity over that of the first.
         """
         self._fitted()
         check_positive("count", count)

@@ -25,7 +25,8 @@ PLACES = ("engine", "device", "progress", "threads", "checkpoint")
 
 def write(path: str | os.PathLike[str], arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
     """Write arrays and JSON facts; the file is written aside and renamed, so that it is never seen half done."""
-    write_arrays(path, arrays, {"format": FORMAT, "facts": json.dumps(facts)})
+    text = json.dumps(facts, default=np.generic.item)  # options may be numbers of NumPy
+    write_arrays(path, arrays, {"format": FORMAT, "facts": text})
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:

@@ -166,6 +166,9 @@ def _days(model: RatingModel, ratings: Ratings, ridge: float) -> Days:
 class StackedRanker(Ranker):
     """A sum of rankers, each score divided by its standard deviation over the known users' items.
 
+    A member whose scores are all equal, or differ by their rounding alone, ranks nothing and is left out: its deviation
+    is infinite.
+
     Args:
         members: Unfitted rankers (they are cloned), all with the same feedback and threshold; None takes
             `DropoutAutoencoder()` and `ImplicitDropoutCompletion()`.
@@ -189,10 +192,19 @@ class StackedRanker(Ranker):
         self.feedback, self.threshold = first.feedback, first.threshold
         self._users, self._items, self._rows = first._users, first._items, first._rows
         sample = as_matrix(self._rows, len(self._items))[:_SAMPLE]
-        self.deviations_ = [float(member.scores(sample).std()) or 1.0 for member in self.members_]
+        self.deviations_ = [_deviation(member, sample) for member in self.members_]
         self._popularity = first._popularity
         return self
 
     def _score(self, rows: Array) -> Array:
         parts = zip(self.members_, self.deviations_, strict=True)
         return np.sum([member._score(rows) / deviation for member, deviation in parts], axis=0)
+
+
+def _deviation(member: Ranker, rows: Any) -> float:
+    """Standard deviation of the scores; infinite where it is no more than rounding leaves of equal ones."""
+    scores = member.scores(rows)
+    # a score is a sum over the items in the precision of the member, and the mean of equal numbers rounds, too
+    level = 4 * scores.shape[1] * float(np.finfo(getattr(member, "dtype", np.float64)).eps)
+    found = float(scores.std())
+    return found if found > level * abs(float(scores.mean())) else np.inf

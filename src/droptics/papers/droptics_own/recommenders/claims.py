@@ -37,10 +37,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-autoencoder",
         "droptics",
-        "Dropout on the inputs of a linear autoencoder X W with ridge lam, averaged over all masks, is a ridge of "
-        "strength rho D_k + lam on row k, D the diagonal of G = X^T X; W = I - C diag(sigma), C = (G + "
-        "diag(rho D + lam))^-1, minimizes it with sigma = rho D + lam, and the mean losses of each input where it is "
-        "dropped, plus the ridge, with sigma = 1 / diag(C), whose W has a zero diagonal.",
+        "Dropout on the inputs of a linear autoencoder X W of squared loss with ridge lam >= 0, averaged over all "
+        "masks, is a ridge of strength rho D_k + lam on row k, D the diagonal of G = X^T X; where C = (G + "
+        "diag(rho D + lam))^-1 exists, W = I - C diag(sigma) minimizes it with sigma = rho D + lam, and the mean "
+        "losses of each input where it is dropped, plus the ridge, with sigma = 1 / diag(C), whose W has a zero "
+        "diagonal.",
         check=partial(penalty_checks.input_dropout, 1.0),
         control=partial(penalty_checks.input_dropout, 1.01),
         objects=("recommenders.DropoutAutoencoder",),
@@ -124,7 +125,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "saved-rankers",
-        "Rankers that were saved and loaded score, recommend and explain as before.",
+        "Rankers that were saved and loaded score, recommend, new users too, and, where they are autoencoders, explain "
+        "as before, whether options are numbers of Python or NumPy and whether or not they changed since the fit.",
         pair(rating_checks.saved_rankers),
         ("recommenders.DropoutAutoencoder", "recommenders.ImplicitDropoutCompletion"),
         "Beside the model that was saved.",
@@ -193,7 +195,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "completion-rows",
         "New users, smoothed shares, spreads, and diagnoses under every penalty are those of the systems of the rows, "
-        "by every solver; so are rows and items over all cells under both penalties, for marks and for grades.",
+        "solved exactly or with a conjugate-gradient step for each unknown, compiled or batched, which agree after "
+        "fewer steps, too; so are rows and items over all cells under both penalties, for marks and for grades.",
         (partial(ranker_checks.rows_of_completions, 1.0), partial(ranker_checks.rows_of_completions, 1.05)),
         ("recommenders.DropoutCompletion", "recommenders.diagnose", "recommenders.ImplicitDropoutCompletion"),
         "By systems solved one by one.",

@@ -106,6 +106,8 @@ def _few_eigenvectors(
         compare(low.weights(), "==", np.eye(6) - inverse * sigma, f"weights, {label}", precision=1e-6),
         compare(low.cut_, ">=", off, f"the bound on what is cut, {label}"),
         compare(low.cut_ / off, "<=", 1.4, f"how far above it, {label}"),
+        # of six normal vectors none is longer than half the norm with a chance of 0.3 %: what makes the bound sure
+        compare(((low.cut_ / (1 - low.cut_)) / values[2]) ** 8, ">=", 10 * (2 / np.pi) ** 0.5 / 2, f"sure, {label}"),
     ]
 
 

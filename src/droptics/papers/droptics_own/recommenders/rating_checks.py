@@ -162,15 +162,21 @@ def _refused(folder: Path, table: tuple[Array, Array, Array]) -> list[Comparison
 
 
 def saved_rankers(scale: float) -> list[Comparison]:
-    """Rankers that a file gives back score, recommend and explain as before."""
+    """Rankers that a file gives back score, recommend and explain as before; options may be numbers of NumPy.
+
+    What new users are recommended, too, where ratings are kept or count as the options say; an option that is changed
+    after the fit changes nothing.
+    """
     found: list[Comparison] = []
     users, items, values = _named()
+    ridge: Any = np.float32(0.8)
+    width: Any = np.int64(3)
     rankers: list[Any] = [
         DropoutAutoencoder(0.3, 0.8, "free", dtype="float64"),
         DropoutAutoencoder(rank=4, dtype="float64"),
         DropoutAutoencoder(None, 0.5, dtype="float64", choose="squared"),
-        DropoutAutoencoder(0.3, 0.8, feedback="graded", dtype="float64"),
-        ImplicitDropoutCompletion(3, 0.3, sweeps=3, feedback="graded", dtype="float64"),
+        DropoutAutoencoder(0.3, ridge, threshold=2.0, feedback="graded", dtype="float64"),
+        ImplicitDropoutCompletion(width, 0.3, sweeps=3, feedback="graded", dtype="float64"),
         ImplicitDropoutCompletion(3, 0.3, sweeps=3, penalty="empirical", dtype="float64"),
         ImplicitDropoutCompletion(3, sweeps=3, unobserved=0.2, dtype="float64"),
     ]
@@ -179,8 +185,14 @@ def saved_rankers(scale: float) -> list[Comparison]:
         path = Path(folder) / "model.safetensors"
         for number, model in enumerate(rankers):
             model.fit((users, items, 1 + np.arange(len(values)) % 3))
+            if getattr(model, "rank", None) is not None:
+                model.set_params(rank=2)
             model.save(path)
             again = type(model).load(path)
+            other = ["later", "later", "last", "last"], items[[0, 9, 4, 13]], [1.0, 3.0, 2.0, 1.0]
+            fresh = again.recommend_new(other, 3)
+            for name, wanted in model.recommend_new(other, 3).items():
+                found.append(compare(fresh[name].scores, "==", wanted.scores, f"a new user of ranker {number}"))
             seen = sparse.csr_matrix(np.eye(6) + np.eye(6, k=2))
             found.append(compare(again.scores(seen), "==", scale * model.scores(seen), f"scores of ranker {number}"))
             same = float((again.user_ids_ == model.user_ids_).all() and (again.item_ids_ == model.item_ids_).all())

@@ -22,7 +22,7 @@ from droptics.recommenders import DropoutCompletion, DropoutCompletionCV, diagno
 from droptics.recommenders.dropout_completion import default_drop
 from droptics.recommenders.extents import Extent, unit
 from droptics.recommenders.ids import Lookup, as_ids, joined, pair_columns
-from droptics.recommenders.metrics import mean_of
+from droptics.recommenders.metrics import Ranking, mean_of
 from droptics.recommenders.precision import Precision, _mirror
 from droptics.recommenders.ratings import Compressed, DuplicateRatings, chunked, count, observations, recentered, triple
 
@@ -225,6 +225,7 @@ def _lists(scale: float) -> list[Comparison]:
     seen, relevant = (uniform(2, 7, 9) < 0.2).numpy(), (uniform(3, 7, 9) < 0.3).numpy()
     relevant[2] = False
     told = ranking(scores, seen, relevant, at=(5, 2))
+    found.append(_named_twice(scores, seen, relevant, told))
     rows: list[dict[str, float]] = []
     shown: dict[int, set[int]] = {2: set(), 5: set()}
     for user in range(7):
@@ -274,7 +275,22 @@ def _lists(scale: float) -> list[Comparison]:
             kept = int(min(max(np.round(known * size), 1), size - 1))
             found.append(compare((split.known.users == user).sum(), "==", scale * kept, f"known of {user}, {share}"))
             found.append(compare((split.hidden.users == user).sum(), "==", scale * (size - kept), f"hidden of {user}"))
+    pairs = hold_out_users((np.repeat(np.arange(5), 2), np.arange(10), np.arange(10.0)), 0.99)
+    found.append(compare(len(set(pairs.train.users)), "==", scale, "one user stays to train on"))
     return found + _drawn_users(table, scale)
+
+
+def _named_twice(scores: Any, seen: Any, relevant: Any, told: Ranking) -> Comparison:
+    """Sparse tables with every entry twice, zeros among them, say the same and stay as they are."""
+    tables = []
+    for table in (seen, relevant):
+        rows, columns = np.indices(table.shape).reshape(2, -1)
+        order = np.repeat(np.lexsort((columns, rows)), 2)
+        starts = 2 * table.shape[1] * np.arange(len(table) + 1)
+        tables.append(scipy.sparse.csr_matrix((table.ravel()[order] * 1.0, columns[order], starts), table.shape))
+    again = ranking(scores, tables[0], tables[1], at=(5, 2))
+    alike = all(np.array_equal(again.users[name], values) for name, values in told.users.items())
+    return same(alike and all(table.nnz == 2 * 63 for table in tables), True, "entries named twice")
 
 
 def _drawn_users(table: Ratings, scale: float) -> list[Comparison]:
@@ -306,10 +322,12 @@ def _fits(scale: float) -> list[Comparison]:
     rows, columns, values = _rated()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = DropoutCompletion(3, 0.3, smoothing=0.4, seed=1, sweeps=6, dtype="float64").fit((rows, columns, values))
+        # of both penalties; between smoothing by a tenth and by half, as the bound has it, lies a point of its grid
+        model = DropoutCompletion(3, 0.3, penalty=0.4, smoothing=0.1, seed=1, sweeps=6, dtype="float64")
+        model.fit((rows, columns, values))
         told = diagnose(model, 0.9)
         p, q = (np.bincount(part, minlength=size) / 70 for part, size in ((rows, 12), (columns, 9)))
-        p, q = 0.6 * p + 0.4 / 12, 0.6 * q + 0.4 / 9
+        p, q = 0.9 * p + 0.1 / 12, 0.9 * q + 0.1 / 9
         users, items = (
             np.array([np.flatnonzero(ids == k)[0] for k in range(size)])
             for ids, size in ((model.user_ids_, 12), (model.item_ids_, 9))
@@ -371,6 +389,8 @@ def _paths(scale: float) -> list[Comparison]:
         odds = base / (1 - base)
         multiples = (4.0, 2.8, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35)
         found.append(compare(odds, "==", scale * 4.8 * 2 / len(train) ** (1 / 3), "default strength"))
+        wide = default_drop(7, 1000)
+        found.append(compare(wide / (1 - wide), "==", scale * 4.8 * 7 / 10, "default strength of seven units"))
         drops = [point.drop for point in choice.points_[:8]]
         found.append(compare([d / (1 - d) for d in drops], "==", scale * odds * np.array(multiples), "along the path"))
         found.append(
