@@ -3,6 +3,7 @@
 import pytest
 import torch
 from cases import normal
+from compare import close
 from torch import nn
 
 from droptics.models import replaying
@@ -90,6 +91,54 @@ def test_calls_behind_a_mask_run_again_whatever_they_returned_before(turn):
             expected = module.layer(expected)
             expected = torch.tanh(expected * mask if number == turn else expected)
         assert torch.equal(found, module.layer(expected))
+
+
+class Pair(nn.Module):
+    """A part that returns two tensors, one of them in a dictionary."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2).double()
+
+    def forward(self, inputs):
+        result = self.layer(inputs)
+        return result, {"half": result / 2}
+
+
+class Overwriting(nn.Module):
+    """Writes over what its parts return, before and behind a place."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.pair, self.drop = nn.Linear(2, 3).double(), Pair(), nn.Dropout(0.5)
+
+    def forward(self, inputs):
+        hidden = self.first(inputs)
+        hidden += 1
+        whole, others = self.pair(hidden)
+        others["half"] *= 3
+        result = self.drop(whole.mul_(2))
+        return result.add_(1) + others["half"].add_(result)
+
+
+def test_a_module_that_writes_over_results_replays_what_they_were():
+    """By hand, three times from one recording: neither the recorded run nor a replay changes what is kept."""
+    module, inputs, mask, recording = Overwriting(), normal(4, 2), normal(4, 2, seed=1), Recording()
+
+    def computed(given):
+        whole = module.pair.layer(module.first(inputs) + 1)
+        result = 2 * whole * given + 1
+        return result + 3 * whole / 2 + result
+
+    with torch.no_grad():
+        truth, _ = watched(module, lambda: module(inputs), lambda *_: 0.0, recording=recording)
+        close(truth, computed(torch.ones(4, 2)), 1e-14)
+        replay = recording, recording.places["drop"]
+        for _ in range(2):
+            again, _ = watched(module, lambda: module(0 * inputs), lambda *_: 0.0, replay=replay)
+            assert torch.equal(again, truth)
+        found, _ = watched(module, lambda: module(0 * inputs), lambda *_: lambda _: mask, replay=replay)
+        close(found, computed(mask), 1e-14)
 
 
 class Deep(nn.Module):

@@ -383,7 +383,7 @@ def test_a_population_that_stopped_goes_on_where_it_was(tmp_path, monkeypatch, f
     assert not list(tmp_path.glob("*.safetensors"))
 
 
-@pytest.mark.parametrize("change", ["weights", "layers", "data", "fit", "loss", "seed"])
+@pytest.mark.parametrize("change", ["weights", "frozen", "layers", "data", "held", "labels", "fit", "loss", "seed"])
 def test_another_problem_takes_nothing_from_the_store(tmp_path, change):
     def tuned(changed: bool):
         module, train, held, fit, loss, seed = perceptron(), data(40, 1), data(30, 2), FIT, "cross-entropy", 0
@@ -391,7 +391,10 @@ def test_another_problem_takes_nothing_from_the_store(tmp_path, change):
             module = seeded(perceptron(), 4)
         if changed and change == "layers":
             module[2] = nn.LeakyReLU()
+        module[1].requires_grad_(not changed or change != "frozen")
         train = data(40, 9) if changed and change == "data" else train
+        held = data(30, 9) if changed and change == "held" else held
+        held = (held[0], held[1].roll(1)) if changed and change == "labels" else held
         fit = Fit(epochs=2, batch_size=16) if changed and change == "fit" else fit
         loss = nn.functional.multi_margin_loss if changed and change == "loss" else loss
         seed = 1 if changed and change == "seed" else seed

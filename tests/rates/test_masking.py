@@ -86,6 +86,20 @@ def test_attention_in_parts_is_attention(options):
     assert float((dropped - theirs).abs().max()) > 0.1
 
 
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_attention_that_sees_nothing_is_zero(kind):
+    """A sequence that is padded on the left, under a causal mask: its first positions have no key."""
+    seen = torch.ones(3, 3).tril().bool() & torch.tensor([False, True, True])
+    mask = seen if kind == "bool" else torch.zeros(3, 3).masked_fill(~seen, -torch.inf)
+    rows = torch.randn(2, 1, 3, 4, generator=torch.Generator().manual_seed(3)).requires_grad_()
+    with SharedMasks(Places(nn.Identity()), {"attention_dropout": 0.5}, 0, 0, []):
+        told = functional.scaled_dot_product_attention(rows, rows, rows, attn_mask=mask, dropout_p=0.3)
+    assert float(told[:, :, 0].detach().abs().max()) == 0
+    (slope,) = torch.autograd.grad(told.square().sum(), rows)
+    assert bool(told.isfinite().all())
+    assert bool(slope.isfinite().all())
+
+
 def test_attention_of_grouped_queries():
     generator = torch.Generator().manual_seed(1)
     query = torch.randn(2, 4, 5, 4, generator=generator)

@@ -40,11 +40,12 @@ def attention(  # parameters: those of the function that it stands for
     if is_causal:
         ahead = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
         scores = scores.masked_fill(ahead, -math.inf)
-    if attn_mask is not None:
-        scores = scores.masked_fill(~attn_mask, -math.inf) if attn_mask.dtype == torch.bool else scores + attn_mask
-    weights = scores.softmax(-1)
-    # a row without any key is NaN by the formula; torch returns zeros
-    weights = weights.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0.0)
+    if attn_mask is None:
+        return masking(scores.softmax(-1)) @ value
+    scores = scores.masked_fill(~attn_mask, -math.inf) if attn_mask.dtype == torch.bool else scores + attn_mask
+    # a row without any key, and its gradient, are NaN by the formula; torch has zeros
+    empty = (scores == -math.inf).all(-1, keepdim=True)
+    weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
     return masking(weights) @ value
 
 

@@ -223,14 +223,14 @@ class _FunctionWatch(DropoutCalls):
 
     def _attention(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         rate = float(args[4] if len(args) > 4 else options.get("dropout_p", 0.0))
-        wanted = self._record("attention dropout", rate, rate > 0)
+        wanted = self._record("attention dropout", rate, True)
         if callable(wanted):
             return attention(*args, **options, masking=masked(wanted))
         return self._at_rate(func, args, options, 4, wanted)
 
     def _multi_head(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         rate = float(args[10])
-        wanted = self._record("attention dropout", rate, bool(options.get("training", True)) and rate > 0)
+        wanted = self._record("attention dropout", rate, bool(options.get("training", True)))
         if callable(wanted):
             return multi_head(masked(wanted))(*args, **{**options, "training": True})
         return self._at_rate(func, args, {**options, "training": wanted > 0}, 10, wanted)
@@ -252,7 +252,7 @@ class _FunctionWatch(DropoutCalls):
         several = int(values[start + 1]) > 1
         packed = isinstance(values[1], Tensor) and not values[1].is_floating_point()
         kind = RECURRENT[func] + (PACKED if packed else "")
-        wanted = self._record(kind, rate, bool(values[start + 3]) and rate > 0 and several)
+        wanted = self._record(kind, rate, bool(values[start + 3]) and several)
         if callable(wanted):
             return recurrent(func, [*values, *list(options.values())], masked(wanted))
         values[start + 2] = wanted

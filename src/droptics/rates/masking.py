@@ -7,7 +7,6 @@ Nothing in the module is rewritten: its calls of torch's dropout functions are a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from droptics.models.dropout_calls import ALPHA, ELEMENTWISE, PLAIN, RECURRENT, DropoutCalls
 from droptics.models.modes import reseed
+from droptics.models.unfused import attention
 from droptics.models.watching import Places
 from droptics.rates.randomness import key, uniforms
 
@@ -75,9 +75,12 @@ class SharedMasks(DropoutCalls):
         name = self.places.name("attention_dropout")
         if self.step is None or own == 0:
             return func(given.pop("query"), given.pop("key"), given.pop("value"), **given)
-        weights, values = _attention_weights(**given)
-        keep, rate = self._kept(name, own, tuple(weights.shape), weights)
-        return (weights * (keep / _staying(rate)).to(weights.dtype)) @ values
+
+        def masking(weights: Tensor) -> Tensor:
+            keep, rate = self._kept(name, own, tuple(weights.shape), weights)
+            return weights * (keep / _staying(rate)).to(weights.dtype)
+
+        return attention(**given, masking=masking)
 
     def _multi_head(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         position = 10  # of dropout_p, which torch hands on by place, however it was called
@@ -126,25 +129,3 @@ def _alpha(source: Tensor, keep: Tensor, rate: Tensor) -> Tensor:
     scale = 1 / ((_SATURATION**2 * rate + 1) * _staying(rate)).sqrt()
     shift = ((keep - 1) + rate) * (_SATURATION * scale)
     return source * (keep * scale).to(source.dtype) + shift.to(source.dtype)
-
-
-def _attention_weights(  # parameters: those of torch's function
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """The softmax that the fused kernel keeps to itself, and the values it weighs."""
-    if enable_gqa:
-        groups = query.shape[-3] // key.shape[-3]
-        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
-    scores = query @ key.mT * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
-    if is_causal:
-        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-    if attn_mask is not None:
-        hides = attn_mask.dtype == torch.bool
-        scores = scores.masked_fill(~attn_mask, -math.inf) if hides else scores + attn_mask
-    return scores.softmax(-1), value

@@ -55,8 +55,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "masked-kinds",
-        "Shared masks of attention, of channels, of layers that run twice and of those that draw themselves are those "
-        "of their uniform numbers.",
+        "Under shared masks what has its uniform number below the rate falls, entries, channels or weights of "
+        "attention, anew where a layer runs twice, and the rest is divided by 1 - rate, or as alpha dropout has it; a "
+        "query that sees no key gets zero; layers that draw themselves, as recurrent ones, are torch's own at the rate "
+        "and from the seed of the call.",
         pair(mask_kind_checks.masked_kinds),
         ("rates.masking.SharedMasks",),
         "Beside torch's own layers.",

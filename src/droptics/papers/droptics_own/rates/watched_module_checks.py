@@ -29,7 +29,6 @@ from droptics.papers.instances import normal, tensor, uniform
 from droptics.rates.chains import ChainScan
 from droptics.rates.estimators import _left_out
 from droptics.rates.examples import Examples, _column, _join, example_losses, take
-from droptics.rates.masking import _attention_weights
 from droptics.rates.result import Cost, Gap, Point, Rates, SiteRate, Split
 
 
@@ -63,9 +62,6 @@ def _attention(scale: float) -> list[Comparison]:
         found.append(
             compare(masked, "==", scale * (kept * odds) @ each[1], f"under a mask, {name}, {heads} on {shared}")
         )
-        weights, values = _attention_weights(query, key, value, **given)
-        found.append(compare(weights.sum(-1), "==", scale, f"weights, {name}, {heads} on {shared}"))
-        found.append(compare(weights @ values, "==", scale * truth, f"of a copy, {name}, {heads} on {shared}"))
     nothing = attention(
         normal(1, 1, 2, 2),
         normal(2, 1, 3, 2),
@@ -253,6 +249,7 @@ def _replays(scale: float) -> list[Comparison]:
             )
         )
         found.append(compare(again, "==", scale * truth.detach(), f"replayed to {place}"))
+    found += _written_over(inputs, scale)
     early = recording.before(recording.places["drop"])
     found.append(same((list(early.places), early.clock), (["drop"], recording.places["drop"]), "the beginning", scale))
     large = Recording(size=MOST_BYTES)
@@ -264,6 +261,39 @@ def _replays(scale: float) -> list[Comparison]:
     found.append(same(Recording()._copied([inputs, _Holder(inputs)]), (None, False), "an object", scale))
     found.append(same(own_cost(nn.Embedding(3, 2), inputs), 0.0, "look-ups are free", scale))
     found.append(same(own_cost(nn.Linear(2, 3), "text"), 0.0, "no tensor", scale))
+    return found
+
+
+class _Overwriting(nn.Module):
+    """Writes over what its first layer returned, before and behind a place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.drop = nn.Linear(2, 3).double(), nn.Dropout(0.5)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden = self.first(inputs)
+        hidden += 1
+        return self.drop(hidden).mul_(2) + hidden
+
+
+def _written_over(inputs: Tensor, scale: float) -> list[Comparison]:
+    """Neither a recorded run nor a replay changes what is kept by writing over it."""
+    found: list[Comparison] = []
+    module, recording, mask = _Overwriting(), Recording(), uniform(3, 4, 3)
+    with torch.no_grad():
+        watched(module, lambda: module(inputs), lambda *_: 0.0, recording=recording)
+        hidden = module.first(inputs) + 1
+        for turn, given in enumerate((None, None, mask)):
+            told, _ = watched(
+                module,
+                lambda: module(0 * inputs),
+                lambda *_, given=given: 0.0 if given is None else lambda _: given,
+                replay=(recording, recording.places["drop"]),
+            )
+            # switched off, the layer returns what it was given: both terms are doubled
+            wanted = 4 * hidden if given is None else 2 * given * hidden + hidden
+            found.append(compare(told, "==", scale * wanted, f"replay {turn} of results that are written over"))
     return found
 
 
