@@ -162,6 +162,25 @@ def test_units_of_every_site_are_seen():
     assert "nan" not in report.to_json()
 
 
+@pytest.mark.parametrize("batch_size", [33, 32, 10])
+def test_units_of_sequences_whose_examples_come_second_are_those_of_any_batches(batch_size):
+    """The last batch, of one example or of three, has as many first entries as the others."""
+
+    class Steps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.drop, self.last = nn.Linear(3, 6), nn.Dropout(0.3), nn.Linear(6, 2)
+
+        def forward(self, x):
+            return self.last(self.drop(torch.relu(self.first(x.transpose(0, 1))))).mean(0)
+
+    network, x = seeded(Steps()).double(), normal(33, 5, 3, seed=3)
+    x[30:] *= 30
+    (item,) = audit(network, (x, normal(33, 2, seed=4)), draws=2, rates=(), batch_size=batch_size).sites
+    inner = torch.relu(network.first(x)).detach()
+    close(item.units.flows, inner.square().mean((0, 1)).sqrt() * network.last.weight.detach().norm(dim=0))
+
+
 def test_linear_networks_are_exact_from_end_to_end():
     network = seeded(
         nn.Sequential(nn.Dropout(0.2), nn.Linear(6, 5), nn.Dropout(0.3), nn.Linear(5, 4, bias=False), nn.Linear(4, 3))

@@ -346,6 +346,17 @@ def test_examples_without_a_label_count_nowhere(loss, size, backward):
     assert site.subnetworks.chance == pytest.approx(most / 27, rel=1e-12)
 
 
+def test_a_batch_without_labels_costs_the_pass_that_told_so():
+    """Two batches of five; what is spent on them is a mean over the examples."""
+    inputs, labels = normal(10, 3, seed=1), torch.arange(10) % 3
+    net = seeded(nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Dropout(0.3), nn.Linear(6, 3))).double()
+    alone = audit(net, (inputs[:5], labels[:5]), rates=(), draws=2).passes
+    assert alone > 2
+    labels[5:] = -100
+    both = audit(net, (inputs, labels), rates=(), draws=2, batch_size=5).passes
+    assert both == pytest.approx((alone + 1) / 2, rel=1e-12)
+
+
 def test_smoothed_labels_of_positions_stay_smoothed_wherever_the_classes_are():
     labels, logits = torch.arange(24).reshape(6, 4) % 5, normal(6, 4, 5, seed=2)
     loss = nn.CrossEntropyLoss(label_smoothing=0.2)

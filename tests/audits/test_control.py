@@ -252,6 +252,18 @@ def test_sites_that_draw_for_themselves_do_so_as_often_as_was_asked(draws, each)
     assert [number.method for number in numbers] == [f"Monte Carlo, {2 * each} draws"] * 3, "of two batches"
 
 
+def test_of_a_loss_that_is_linear_in_the_masks_no_draw_is_off():
+    """The gradient control takes all of it away, at the rate of the site and at others."""
+    module = seeded(nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Dropout(0.3), nn.Linear(9, 2))).double()
+    data = normal(8, 6, seed=1), normal(8, 2, seed=2)
+    report = audit(module, data, lambda found, wanted: (found * wanted).mean(), draws=2, rates=(0.2, 0.6))
+    (site,) = report.sites
+    # some tens of terms of order one, each rounded a few times
+    assert [number.value for number in (site.penalty, *(point.penalty for point in site.curve))] == pytest.approx(
+        [0.0] * 3, abs=1e-13
+    )
+
+
 def test_masks_are_those_of_the_seed():
     module = seeded(nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Dropout(0.3), nn.Linear(9, 2))).double()
     data = normal(8, 6, seed=1), normal(8, 2, seed=2)

@@ -71,6 +71,31 @@ def test_layers_whose_rate_is_used_by_a_function_are_not_dead(fused):
     assert codes(Then(Attention(fused, other=True)))["DR101"] == ["inner.attn_drop"]
 
 
+class Both(nn.Module):
+    """A layer that never runs beside a part that calls dropout at some rate itself."""
+
+    def __init__(self, rate):
+        super().__init__()
+        self.dead, self.other = nn.Dropout(0.1), Functional(rate)
+
+    def forward(self, x):
+        return self.other(x)
+
+
+class Functional(nn.Module):
+    def __init__(self, rate):
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, x):
+        return functional.dropout(x, self.rate, self.training)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3])
+def test_a_call_in_another_part_does_not_excuse_a_layer_that_never_runs(rate):
+    assert codes(Then(Both(rate)))["DR101"] == ["inner.dead"]
+
+
 def spoiled(network, value=math.nan):
     seeded(network)
     with torch.no_grad():

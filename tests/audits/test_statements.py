@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import cvxpy as cp
 import pytest
 import torch
 from cases import normal
@@ -398,3 +399,17 @@ def test_a_head_has_as_many_offsets_as_outputs(bias):
     wanted = 0.3 / 0.7 * float((module[3].weight.detach().square() * moment).sum())
     assert site.penalty.value == pytest.approx(wanted, rel=1e-9)
     assert site.certificate is not None
+
+
+@pytest.mark.parametrize("width", [2, 5, 30])
+def test_the_bound_of_a_head_is_the_least_of_a_convex_program(width):
+    """min_A mean ||y - b - A||^2 + (lambda / width) ||A||_*^2, in the two directions of the outputs."""
+    module = seeded(nn.Sequential(nn.Linear(6, width), nn.Tanh(), nn.Dropout(0.6), nn.Linear(width, 2)))
+    report = audit(module, (INPUTS, TARGETS), draws=2, rates=(), progress=False)
+    root = torch.linalg.qr((TARGETS - module[3].bias.detach()) / 40**0.5).R.numpy()
+    A = cp.Variable((2, 2))
+    least = cp.Problem(cp.Minimize(cp.sum_squares(root - A) + 0.6 / 0.4 / width * cp.square(cp.norm(A, "nuc")))).solve(
+        solver="CLARABEL"
+    )
+    (site,) = report.sites
+    assert site.certificate.bound == pytest.approx(least, rel=1e-6)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from droptics.audits import audit, heads
-from droptics.audits.audit import SHIFT, _rest, _site_report, _State, _total
+from droptics.audits.audit import SHIFT, _interaction, _rest, _site_report, _State, _total
 from droptics.audits.batches import Batch
 from droptics.audits.digest import groups
 from droptics.audits.discovery import AuditedSite
@@ -62,6 +62,24 @@ def test_the_total_has_the_confidence_that_is_asked_for() -> None:
     told = [_total(state, [], confidence) for confidence in (0.8, 0.9, 0.99)]
     assert told == [drawn.number(confidence) for confidence in (0.8, 0.9, 0.99)]
     assert told[0].upper < told[1].upper < told[2].upper
+
+
+def test_the_interval_of_an_interaction_is_that_of_total_and_parts_together() -> None:
+    """Half widths 2, 3 and 6 of independent numbers: 7; of a total or a part alone their own."""
+    total, first, second = (PlainEstimate(value, value - half, value + half, "drawn")
+                            for value, half in ((9.0, 6.0), (1.5, 2.0), (4.0, 3.0)))  # fmt: skip
+    exact = PlainEstimate.exact(1.0)
+    for parts, whole, value, half in (
+        ([first, second], total, 3.5, 7.0),
+        ([exact], total, 8.0, 6.0),
+        ([second, exact], PlainEstimate.exact(9.0), 4.0, 3.0),
+        ([exact, exact], PlainEstimate.exact(9.0), 7.0, 0.0),
+    ):
+        told = _interaction(parts, whole)
+        assert told is not None
+        assert (told.value, told.lower, told.upper) == pytest.approx((value, value - half, value + half))
+        assert (told.method == "exact") == (half == 0)
+    assert _interaction([], total) is None
 
 
 def test_layers_that_are_left_out_have_no_mask_of_their_own() -> None:

@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 from compare import close
 from torch import nn
@@ -47,6 +48,20 @@ def test_inputs_that_drop_get_their_share_and_it_is_in_the_report():
     assert all(0 < share < 1.2 for share in found.shares.values())
     assert report.to_dict()["uncertainty"]["passes"] == found.passes
     assert audit(network(0.2), data()).uncertainty is None
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.2, 0.6])
+def test_the_share_of_an_early_site_is_that_of_its_first_order(rate):
+    """r / (1 - r) times the squared slopes in its masks, x_j df / dx_j, one output and one example after the other."""
+    module = network(rate)
+    found = audit(module, data(), uncertainty=True).uncertainty
+    module.eval()
+    inputs = data().inputs.clone().requires_grad_()
+    (slopes,) = torch.autograd.grad(module(inputs).sum(), inputs)
+    first = rate / (1 - rate) * (slopes * inputs).detach().square().sum(1).mean()
+    close(found.shares["0"] * found.variance.value, first, 1e-9)
+    hidden = torch.tanh(module[1](inputs)).detach()
+    close(found.shares["3"] * found.variance.value, (module[4].weight * hidden).square().sum(1).mean().detach(), 1e-9)
 
 
 def test_without_dropout_there_is_no_spread():

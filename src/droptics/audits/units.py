@@ -20,7 +20,7 @@ class UnitTally:
     """Sums over batches for one site."""
 
     energies: Tensor  # E a_j^2 of every unit (feature, or channel of feature maps) over all examples and positions
-    count: int  # how many examples were seen
+    count: int  # how many examples and positions were seen
     norms: Tensor | None  # norms of the outgoing weights, when the site feeds a linear layer
 
     def merge(self, other: UnitTally) -> UnitTally:
@@ -49,8 +49,8 @@ def add_units(tallies: dict[str, UnitTally], trace: Trace, sites: Sequence[str])
         source = call.source.detach().double()
         axis = 1 if source.ndim >= FEATURE_MAPS else source.ndim - 1
         energies = source.square().mean(dim=[i for i in range(source.ndim) if i != axis]).cpu()
-        norms = next((linear.weight for linear in trace.linear if linear.source is call.result), None)
-        part = UnitTally(energies, len(source), None if norms is None else norms.detach().double().norm(dim=0).cpu())
+        norms = [linear.weight.detach().double().norm(dim=0) for linear in trace.linear if linear.source is call.result]
+        part = UnitTally(energies, source.numel() // max(len(energies), 1), norms[0].cpu() if norms else None)
         before = tallies.get(call.site)
         if before is None or before.energies.shape == part.energies.shape:
             tallies[call.site] = part if before is None else before.merge(part)

@@ -99,7 +99,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "logged-reports",
-        "Callbacks log the numbers of an audit at the epochs that were asked for, also from where they are unpickled.",
+        "After every so many epochs as were asked for, also from where they are unpickled, callbacks log an audit's "
+        "losses with and without dropout, share of the penalty by site, and imbalance and co-adaptation of sites with "
+        "flows: to Lightning's module, or to a Hugging Face trainer's history, its callbacks and a function.",
         pair(report_checks.logged_reports),
         ("audits.audit_numbers", "audits.lightning_callback", "audits.huggingface_callback", "audits.audit"),
         WRITTEN,

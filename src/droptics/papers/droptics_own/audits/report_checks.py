@@ -308,7 +308,7 @@ def logged_reports(scale: float) -> list[Comparison]:
     light = lightning_callback(data, loss, every=2, rates=())
     face = huggingface_callback(data, loss, every=3, log=seen.append, rates=())
     state = SimpleNamespace(epoch=0.0, global_step=0, log_history=[])
-    losses = []
+    handler, losses = _Handler(), []
     for epoch in range(1, 7):  # a network that changes tells at which epochs it was looked at
         with torch.no_grad():
             head.weight *= 1.1
@@ -317,8 +317,9 @@ def logged_reports(scale: float) -> list[Comparison]:
             light, face = pickle.loads(pickle.dumps((light, face)))
             seen = getattr(face.log, "__self__", [])
         light.on_train_epoch_end(SimpleNamespace(current_epoch=epoch - 1), net)
-        state.epoch, state.global_step = float(epoch), 10 * epoch
-        face.on_epoch_end(None, state, None, net)
+        state.epoch, state.global_step = epoch - 0.1, 10 * epoch  # as after a last batch that is not full
+        handler.end(face, state, net)
+        face.on_epoch_end(None, state, None)  # without a network there is nothing to look at
     key = "dropout/clean_loss"
     for name, told, epochs in (("lightning", logged, (2, 4, 6)), ("hugging face", seen, (3, 6))):
         told_losses = [numbers[key] for numbers in told]
@@ -333,9 +334,30 @@ def logged_reports(scale: float) -> list[Comparison]:
             wanted[f"dropout/{name}/coadaptation"] = one.units.coadaptation
     for name, told in (("lightning", logged), ("hugging face", seen)):
         found += _numbers_alike(told[-1], wanted, scale, f"the last epoch, {name}")
-    for entry, numbers, epoch in zip(state.log_history, seen, (3, 6), strict=True):
-        found += _numbers_alike(entry, {"epoch": epoch, "step": 10 * epoch, **numbers}, scale, f"history, {epoch}")
+    for which, callback in (("lightning", light), ("hugging face", face)):
+        found.append(same(callback.last.to_dict(), last.to_dict(), f"the report of the last epoch, {which}"))
+    for entry, heard, numbers, epoch in zip(state.log_history, handler.told, seen, (3, 6), strict=True):
+        at = {"epoch": epoch - 0.1, **numbers}
+        found += _numbers_alike(entry, {**at, "step": 10 * epoch}, scale, f"history, {epoch}")
+        found += _numbers_alike(heard, at, scale, f"told to all callbacks, {epoch}")
     return found
+
+
+class _Handler:
+    """What calls the callbacks of a Hugging Face trainer, and tells all of them what is logged."""
+
+    callbacks = ()
+
+    def __init__(self) -> None:
+        self.told: list[dict[str, float]] = []
+
+    def end(self, callback: Any, state: Any, model: nn.Module) -> None:
+        """The end of an epoch."""
+        callback.on_epoch_end(None, state, None, model)
+
+    def on_log(self, _args: Any, _state: Any, _control: Any, numbers: dict[str, float]) -> None:
+        """What is logged."""
+        self.told.append(numbers)
 
 
 def _numbers_alike(told: dict[str, float], wanted: dict[str, float], scale: float, label: str) -> list[Comparison]:
