@@ -75,6 +75,26 @@ def test_single_and_double_precision_agree_within_the_stated_errors(name: str, k
             assert "+-" not in repr(answer)
 
 
+@pytest.mark.parametrize("rates", [(0.0, 0.5), (0.5, 0.0), (0.0, 0.9)])
+def test_the_error_at_unequal_rates_is_that_of_the_largest(rates: tuple[float, float]) -> None:
+    """A unit that never falls carries all but what the other must: the least penalty is lambda sigma_2^2.
+
+    Singular values of a two by two map in closed form, in double precision from the same float32 numbers.
+    """
+    law, strength, off = Bernoulli(torch.tensor(rates, dtype=torch.float64), 2), max(rates) / (1 - max(rates)), 0
+    data = Moments.of_map(torch.eye(2))
+    for seed in range(10):
+        model = TwoLayerLinear(normal(2, 2, seed=seed).float(), normal(2, 2, seed=seed + 20).float())
+        matrix = model.U.double() @ model.V.double().mT
+        size, det = float(matrix.square().sum()), float(torch.linalg.det(matrix))
+        truth = strength * det**2 / ((size + (size**2 - 4 * det**2) ** 0.5) / 2)
+        found = induced(model, data, law)
+        gap = abs(float(found) - truth)
+        off += gap > 1e-12 * truth
+        assert gap <= float(found.error) <= 0.05 * strength * size
+    assert off > 5, "single precision moved hardly any"
+
+
 def test_a_direction_left_out_is_in_the_error() -> None:
     """Float32 moments cannot tell 1e-7 from zero; the penalty of a network that reads it can."""
     model = TwoLayerLinear(torch.eye(2), torch.eye(2))

@@ -308,6 +308,18 @@ def test_nothing_to_equalize_and_no_rotation_found(monkeypatch):
         joint_equalizer(normal(3, 4), normal(5, 4))
 
 
+@pytest.mark.parametrize("width", [3, 9])
+def test_a_few_steps_from_one_start_are_enough(width, monkeypatch):
+    """Gauss-Newton steps near a solution square the error: pairs in general position take less than ten, each one
+    matrix exponential, and no second start.
+    """
+    steps, decompose = [], torch.linalg.matrix_exp
+    monkeypatch.setattr(torch.linalg, "matrix_exp", lambda theta: steps.append(theta) or decompose(theta))
+    for seed in range(5):
+        joint_equalizer(normal(5, width, seed=seed), normal(4, width, seed=seed + 1000), seed=seed)
+    assert 5 <= len(steps) <= 5 * 20
+
+
 def test_gaps_by_order_and_the_gap_condition():
     widths, drop = (3, 4), 0.3
     law = Product([Bernoulli(drop, width) for width in widths])

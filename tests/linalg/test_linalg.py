@@ -195,11 +195,22 @@ def test_schur_horn(size, seed, kind):
     close(torch.diagonal(rotation.mT @ torch.diag(values) @ rotation), wanted, relative=1e-14 * size, scale=scale)
 
 
-def test_schur_horn_refuses_what_schur_forbids():
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("values", "diagonal"),
+    [
+        ([2.0, 1.0], [2.5, 0.5]),  # the largest entry alone
+        ([2.0, 1.0], [2.0 + 1e-4, 1.0 - 1e-4]),
+        ([4.0, 1.0, 1.0], [3.0, 2.5, 0.5]),  # the two largest together, and neither alone
+        ([1.0, -1.0, 3.0], [-1.5, 3.0, 1.5]),  # in any order
+        ([0.0, 0.0], [1.0, -1.0]),
+        ([2.0, 1.0], [1.0, 1.0]),  # the sum is less
+        ([2.0, 1.0], [2.0, 1.5]),  # the sum is more
+    ],
+)
+def test_schur_horn_refuses_what_schur_forbids(values, diagonal, dtype):
     with pytest.raises(ValueError, match="majorized"):
-        schur_horn(torch.tensor([2.0, 1.0]), torch.tensor([2.5, 0.5]))
-    with pytest.raises(ValueError, match="majorized"):
-        schur_horn(torch.tensor([2.0, 1.0]), torch.tensor([1.0, 1.0]))
+        schur_horn(torch.tensor(values, dtype=dtype), torch.tensor(diagonal, dtype=dtype))
 
 
 def best_by_support(values, strength, width):
@@ -484,6 +495,19 @@ class TestLeadingEigen:
         assert np.abs(2.0**1000 * values - expected[:3]).max() <= rounding
         assert np.abs(vectors.T @ vectors - np.eye(3)).max() <= 40 * 40 * 2.3e-16
         assert np.abs(matrix @ vectors - vectors * expected[:3]).max() <= rounding
+
+    @pytest.mark.parametrize("size", [32, 61])
+    def test_inverse_iteration_is_enough_for_up_to_half_of_the_vectors(self, size, monkeypatch):
+        """The full decomposition, behind which wrong vectors would be hidden, is not called."""
+        matrix = np.random.default_rng(size).normal(size=(size, size))
+        matrix = matrix + matrix.T
+        expected = np.linalg.eigvalsh(matrix)[::-1]
+        rounding = size * size * EPS * np.abs(expected).max()
+        monkeypatch.setattr(np.linalg, "eigh", lambda matrix: pytest.fail("a full decomposition"))
+        for count in (1, size // 4, size // 2):
+            values, vectors = leading_eigen(matrix, count)
+            assert np.abs(values - expected[:count]).max() <= rounding
+            assert np.abs(matrix @ vectors - vectors * values).max() <= rounding
 
     def test_full_decomposition_steps_in(self, monkeypatch):
         monkeypatch.setattr(leading, "_vectors", lambda *arguments: np.inf)

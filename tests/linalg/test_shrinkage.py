@@ -66,3 +66,11 @@ def test_one_bad_strength_of_a_batch_is_refused(wrong):
     for call in (lambda: shrink(VALUES, strengths, 2), lambda: k_support_shrink(VALUES, strengths, 2)):
         with pytest.raises(ValueError, match="strength"):
             call()
+
+
+@pytest.mark.parametrize("shape", [(2,), (3, 1), (2, 2), (4, 2, 3)])
+def test_strengths_that_do_not_fit_the_spectra_are_refused(shape):
+    strengths = torch.ones(shape, dtype=torch.float64)
+    for call in (lambda: shrink(VALUES, strengths, 2), lambda: k_support_shrink(VALUES, strengths, 2)):
+        with pytest.raises(ValueError, match=r"strength.*one number, or one for each of the spectra"):
+            call()

@@ -25,8 +25,8 @@ def joint_equalizer(U: Matrix, V: Matrix, seed: Seed = 0) -> Tensor:
 
     Every pair has one: a continuous function on a sphere is constant on some orthonormal basis (Kakutani, Yamabe and
     Yujobo), contrary to the remark in the paper. It is found by damped Gauss-Newton steps on the rotation group,
-    O(width^3) each, from a random rotation drawn with `seed`. The strong sense (thesis-def2), all products equal to
-    ||U V^T||_* / width, is what `equalize` gives; it needs more than a rotation.
+    O(width^3) each, from a random rotation drawn with `seed`, and refused where they end without one, as they may if U
+    and V are nearly orthogonal. The strong sense (thesis-def2), all products ||U V^T||_* / width, needs `equalize`.
     """
     check_arguments(joint_equalizer, locals())
     U, V = as_float_tensor(U, "U", 2), as_float_tensor(V, "V", 2)
@@ -51,35 +51,31 @@ def joint_equalizer(U: Matrix, V: Matrix, seed: Seed = 0) -> Tensor:
 
 def _solve(U: Tensor, V: Tensor, rotation: Tensor, steps: int = 200) -> tuple[Tensor, float]:
     width = U.shape[1]
-    identity = torch.eye(width, dtype=U.dtype, device=U.device)
-    gram_u, gram_v = U.mT @ U, V.mT @ V
-    scale = float(torch.trace(gram_u) * torch.trace(gram_v)) / width**2
+    identity, limits = torch.eye(width, dtype=U.dtype, device=U.device), torch.finfo(U.dtype)
+    center, gram_u, gram_v = identity - 1.0 / width, U.mT @ U, V.mT @ V
     damping, best = 1e-3, float("inf")
     for _ in range(steps):
         a, b = rotation.mT @ gram_u @ rotation, rotation.mT @ gram_v @ rotation
         na, nb = torch.diagonal(a), torch.diagonal(b)
-        products = na * nb / scale
-        residual = products - products.mean()
-        defect = float(residual.abs().max() / products.mean().clamp_min(torch.finfo(U.dtype).tiny))
+        products = na * nb
+        errors = products - products.mean()
+        defect = float(errors.abs().max() / products.mean().clamp_min(limits.tiny))
         if defect < best:
             kept, best, damping = rotation, defect, max(damping / 10, 1e-12)
+            if best <= 20 * limits.eps:
+                break
+            # d products_i = sum_j theta_ij slope_ij for an infinitesimal rotation theta (antisymmetric)
+            residual, slope = errors, 2 * (a * nb[:, None] + b * na[:, None])
+            normal = center @ (torch.diag(slope.square().sum(1)) - slope * slope.mT) @ center
         else:
             damping *= 10
             if damping > 1e6:
                 break
-        if best <= 20 * torch.finfo(U.dtype).eps:
-            break
-        # d products_i = sum_j theta_ij slope_ij for an infinitesimal rotation theta (antisymmetric)
-        slope = 2 * (a * nb[:, None] + b * na[:, None]) / scale
-        slope = slope - torch.diag(torch.diagonal(slope))
-        normal = torch.diag(slope.square().sum(1)) - slope * slope.mT
-        center = identity - 1.0 / width
-        normal = center @ normal @ center + damping * float(torch.trace(normal)) / width * identity + 1e-300 * identity
-        y = -torch.linalg.lstsq(normal, residual[:, None]).solution.squeeze(1)
+        damped = normal + damping * float(torch.trace(normal)) / width * identity
+        y = -torch.linalg.lstsq(damped, residual[:, None]).solution.squeeze(1)
         y = y - y.mean()
         theta = y[:, None] * slope - (y[:, None] * slope).mT
-        step = torch.linalg.matrix_exp(-theta)
-        rotation = torch.linalg.qr(kept @ step).Q if defect > best else torch.linalg.qr(rotation @ step).Q
+        rotation = torch.linalg.qr(kept @ torch.linalg.matrix_exp(-theta)).Q
     return kept, best
 
 

@@ -15,6 +15,7 @@ from droptics.arguments import Count, Device, Factor, Spectrum, check_arguments
 from droptics.arrays import Array
 from droptics.checks import as_float_tensor, check_finite, check_size
 from droptics.compiling import njit
+from droptics.linalg.units import enlarged, multiply, unit_of_squares
 from droptics.transforms import wants_derivative
 
 # Sums may be reassociated so that they vectorize; nothing else of the arithmetic is relaxed.
@@ -29,8 +30,9 @@ def _tangent(own: float, other: float, inner: float, target: float) -> tuple[flo
     """
     below = own - target  # not zero: a column that has the wanted norm is left alone
     above = other - target
-    discriminant = inner * inner - above * below
-    root = np.sqrt(discriminant) if discriminant > 0.0 else 0.0
+    unit = unit_of_squares(max(abs(below), abs(above), abs(inner)))
+    below, above, inner = below * unit, above * unit, inner * unit
+    root = np.sqrt(max(inner * inner - above * below, 0.0))
     pivot = -(inner + root) if inner >= 0.0 else -(inner - root)
     if abs(below) >= abs(pivot) * 1e150:
         return 0.0, 1.0  # the other column has the wanted norm already: exchange the two
@@ -104,13 +106,14 @@ def _take(
 def _chain(columns: Array, size: int) -> bool:
     """Equalize the norms over the first `size` entries of the rows of `columns` (one row per column of U).
 
-    False, and nothing is done, when some norm is not finite. The product of the carrier with the column that it meets
-    next is taken while it is rotated, so that every column is read once for its norm and once for its rotation.
+    False, and nothing is done, when some norm is not finite; entries whose squares vanish are taken in another unit.
+    The product of the carrier with the column that it meets next is taken while it is rotated, so that every column is
+    read once for its norm and once for its rotation.
     """
-    count = columns.shape[0]
-    norms = np.empty(count)
+    count, norms = columns.shape[0], np.empty(columns.shape[0])
     for j in range(count):
         norms[j] = _inner(columns[j], columns[j], size)
+    unit = enlarged(columns, size, norms)
     if not np.isfinite(norms.sum()):
         return False
     order = np.argsort(norms)
@@ -131,6 +134,7 @@ def _chain(columns: Array, size: int) -> bool:
         else:
             cosine, sine = _tangent(own, carried, inner, mean)
             carried, inner = _rotate(columns[met], columns[carrier], columns[fresh], cosine, sine, size)
+    multiply(columns, size, 1.0 / unit)
     return True
 
 
@@ -181,18 +185,14 @@ def _schur_horn_plan(values: Array, targets: Array) -> tuple[Array, Array, Array
                 break
             above[depth] = following
             depth += 1
-            if pending >= 0:
-                pending = -1
-            else:
-                ahead += 1
+            ahead, pending = ahead + (pending < 0), -1
         top = above[depth - 1]
         depth -= 1
         fresh[i] = carrier[i] = top
         if following >= 0 and current[top] > target:
             if pending < 0:
                 ahead += 1
-            span = current[top] - current[following]
-            share = min(max((current[top] - target) / span, 0.0), 1.0)
+            share = min(max((current[top] - target) / (current[top] - current[following]), 0.0), 1.0)
             cosine[i], sine[i] = np.sqrt(1.0 - share), np.sqrt(share)
             carrier[i] = pending = following
             current[following] = current[following] + (current[top] - target)

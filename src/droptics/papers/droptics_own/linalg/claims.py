@@ -64,8 +64,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "transformed-answers",
-        "Penalties, criteria and proximal maps under torch.func, in batches and with derivatives, are those one by "
-        "one.",
+        "Penalties, criteria and proximal maps under torch.func, in batches and with first derivatives, backward and "
+        "forward, are those one by one.",
         pair(corner_checks.transformed_answers),
         ("penalties.criterion", "penalties.penalty", "linalg.k_support_shrink"),
         "One by one.",

@@ -274,6 +274,13 @@ def transformed_answers(scale: float) -> list[Comparison]:
         found.append(compare(batch, "==", scale * torch.stack(own), f"gradients of {name} in a batch"))
         values = torch.func.vmap(function)(points)
         found.append(compare(values, "==", scale * torch.stack([function(point) for point in points]), name))
+    return [*found, *_proximal_maps(scale)]
+
+
+def _proximal_maps(scale: float) -> list[Comparison]:
+    """Proximal maps of rows and of columns, and along directions of their values and of their strengths."""
+    found: list[Comparison] = []
+    there, spectra = normal(10, 4), normal(9, 3, 4)
 
     def shrunk(values: Tensor) -> Tensor:
         return k_support_shrink(values, 0.4, 2)
@@ -283,6 +290,20 @@ def transformed_answers(scale: float) -> list[Comparison]:
     _, bent, *_ = torch.func.jvp(shrunk, (spectra[0],), (there,))
     slope = torch.autograd.functional.jacobian(shrunk, spectra[0])
     found.append(compare(bent, "==", scale * slope @ there, "a proximal map along a direction"))
+    columns = torch.func.vmap(shrunk, in_dims=1, out_dims=1)(spectra.mT)
+    found.append(compare(columns, "==", scale * rows.mT, "proximal maps of columns"))
+    rates, ways = tensor([0.1, 0.4, 1.5]), normal(11, 3)
+
+    def along(values: Tensor, rate: Tensor, way: Tensor) -> Tensor:
+        found: Tensor = torch.func.jvp(lambda v, r: k_support_shrink(v, r, 2), (values, rate), (there, way))[1]
+        return found
+
+    both = []
+    for values, rate, way in zip(spectra, rates, ways, strict=True):
+        first, second = torch.autograd.functional.jacobian(lambda v, r: k_support_shrink(v, r, 2), (values, rate))
+        both.append(first @ there + second * way)
+    moved = torch.func.vmap(along)(spectra, rates, ways)
+    found.append(compare(moved, "==", scale * torch.stack(both), "along values and strengths in a batch"))
     return found
 
 
