@@ -95,6 +95,12 @@ def test_flows_of_a_torch_module():
     flipped = torch.tanh(torch_net[0](-data.inputs)).detach()
     both = torch_net[2].weight.detach().norm(dim=0) * ((features**2 + flipped**2) / 2).mean(0).sqrt()
     assert torch.allclose(coadaptation.flows(model, data, symmetrized=True).detach(), both, rtol=1e-12)
+    weights = torch.arange(1.0, len(data) + 1).double()
+    uneven, shares = Sample(data.inputs, data.targets, weights), weights / weights.sum()
+    for symmetrized, squares in ((False, features**2), (True, (features**2 + flipped**2) / 2)):
+        wanted = torch_net[2].weight.detach().norm(dim=0) * (shares @ squares).sqrt()
+        told = coadaptation.flows(model, uneven, symmetrized=symmetrized).detach()
+        assert torch.allclose(told, wanted, rtol=1e-12)
 
 
 @given(st.integers(1, 12), st.integers(0, 10**6))
@@ -505,6 +511,25 @@ def test_export_refuses_what_it_cannot_cut():
         coadaptation.export(LastLayer.of(mixing), data, 0 * kept)
     with pytest.raises(ValueError, match="model"):
         coadaptation.export(DeepLinear([randn(2, 5)] * 1 + [randn(1, 2)]), data, kept)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shift", [-60, 60])
+def test_whether_a_network_can_be_cut_does_not_depend_on_the_units_of_its_outputs(shift, dtype):
+    data, kept = Sample(randn(20, 5).to(dtype), torch.zeros(20, 3, dtype=dtype)), torch.tensor([1, 1, 0, 1, 0, 1])
+    for activation, cut in ((nn.Softmax(-1), False), (nn.Tanh(), True)):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(5, 6), activation, nn.Linear(6, 3)).to(dtype)
+        with torch.no_grad():
+            for part in net[2].parameters():
+                part.mul_(2.0**shift)
+        if cut:
+            small = coadaptation.export(LastLayer.of(net), data, kept)
+            wanted = net[2](net[:2](data.inputs) * kept)
+            torch.testing.assert_close(small(data.inputs) / 2.0**shift, wanted / 2.0**shift)
+        else:
+            with pytest.raises(ValueError, match="mixes units"):
+                coadaptation.export(LastLayer.of(net), data, kept)
 
 
 def test_subnetworks_refuse_wrong_shapes():

@@ -244,8 +244,9 @@ def _verified(module: nn.Module, model: Model, data: Sample, kept: Tensor, scale
             text = f"the smaller module does not run: {error}; name another layer with previous=..."
             raise ValueError(text) from error
         wanted = subnetwork_outputs(model, inputs, kept.reshape(1, -1), scale=scale)[0]
-        size = subnetwork_outputs(model, inputs, torch.ones_like(kept).reshape(1, -1), scale=scale).abs().max()
-    limit = 100 * math.sqrt(kept.numel()) * torch.finfo(got.dtype).eps * (1 + float(size))
+        features, weight, bias = _readout(model, inputs)
+        size = (features.abs() @ (scale * weight).abs().mT + bias.abs()).max()  # of the terms that are added up
+    limit = 100 * math.sqrt(kept.numel()) * torch.finfo(got.dtype).eps * float(size)
     if got.shape != wanted.shape or float((got - wanted).abs().max()) > limit:
         raise ValueError(
             "the smaller module does not compute the sub-network: something between the two layers mixes units; "
