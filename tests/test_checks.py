@@ -1,6 +1,8 @@
 """Ground floor and linear algebra: refusals and rare branches, each against an independent fact."""
 
+import itertools
 import math
+from fractions import Fraction
 from random import Random
 from typing import Any, TypeVar
 
@@ -15,7 +17,7 @@ from typing_extensions import TypeAliasType
 
 from droptics.annotations import described
 from droptics.answers import checked
-from droptics.arguments import Count, FloatType, Positive, RateList
+from droptics.arguments import Column, Count, FloatType, Place, Positive, RateList
 from droptics.bounds import hoeffding
 from droptics.checks import as_drop, as_float_tensor, check_finite, check_positive, check_probability, check_same_kind
 from droptics.data import Entries, Measurements, Moments, Sample
@@ -274,6 +276,28 @@ def test_last_layer_keeps_the_mode_of_its_module():
 def test_a_whole_number_beyond_all_floats_is_refused_by_name(value):
     with pytest.raises(ValueError, match=r"^deviation must be a finite number, got"):
         hoeffding(value, [1.0])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: hoeffding(Fraction(10**400), [1.0]), "deviation must be a finite number, got Fraction"),
+        (lambda: hoeffding(torch.ones((), device="meta"), [1.0]), "deviation must be a finite number, got Tensor"),
+        (lambda: hoeffding(1.0, {1.0}), "ranges must be a sequence, each a number >= 0, got set"),  # equal ones are one
+        (lambda: Bernoulli(0.5, np.timedelta64(3)), "size must be a positive whole number"),
+    ],
+)
+def test_what_only_looks_like_a_number_or_a_sequence_is_refused_by_name(call, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        call()
+
+
+def test_lists_of_what_numpy_cannot_take_are_no_columns():
+    followed, absent = torch.ones((), requires_grad=True), torch.ones((), device="meta")
+    for kind, value in itertools.product((Column(), Column(ids=True), RateList()), (followed, absent)):
+        assert not kind([value])
+    assert not RateList()(torch.zeros(1, requires_grad=True))
+    assert not Place()("privateuseone")
 
 
 def test_an_alias_of_arrays_that_is_a_type_of_its_own_asks_for_an_array():

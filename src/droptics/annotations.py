@@ -6,7 +6,7 @@ import collections.abc
 import math
 import numbers
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 
 Test = Callable[[Any], bool]
+# what Python or NumPy count as whole numbers: truth values, and durations
+_NO_NUMBERS = (bool, np.bool_, np.timedelta64)
 
 
 @dataclass(frozen=True)
@@ -33,15 +35,21 @@ def is_number(value: Any) -> bool:
     if type(value) in (float, int):  # a whole number may be beyond all floats
         return type(value) is int or not math.isnan(value)
     if isinstance(value, (Tensor, np.ndarray)):
-        return value.ndim == 0 and is_number(value.item())
-    return not isinstance(value, (bool, np.bool_)) and isinstance(value, numbers.Real) and not math.isnan(value)
+        # a tensor on no device has no number
+        return value.ndim == 0 and not getattr(value, "is_meta", False) and is_number(value.item())
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, numbers.Real):
+        return False
+    try:
+        return not math.isnan(value)
+    except OverflowError:  # a fraction beyond all floats
+        return False
 
 
 def is_whole(value: Any) -> bool:
     """Whether this is an integer of any type, which a truth value is not."""
     if type(value) is int:
         return True
-    return isinstance(value, (numbers.Integral, np.integer)) and not isinstance(value, (bool, np.bool_))
+    return isinstance(value, (numbers.Integral, np.integer)) and not isinstance(value, _NO_NUMBERS)
 
 
 def is_beyond(value: Any) -> bool:
@@ -108,18 +116,19 @@ def _either(parts: Sequence[Any]) -> Check | None:
 
 
 def container(origin: Any, parts: tuple[Any, ...]) -> Check:
-    """Sequences of checked elements; an array or tensor is a sequence of its rows, text of nothing."""
+    """Sequences of checked elements: an array or tensor is one of its rows, text of nothing; a set is none."""
     if issubclass(origin, Mapping):
         return Check("a mapping", lambda value: isinstance(value, Mapping))
     fixed = issubclass(origin, tuple) and bool(parts) and Ellipsis not in parts
     inner = [described(part) for part in parts if part is not Ellipsis]
     tests: list[Test] = [(lambda _: True) if check is None else check.accepts for check in inner]
     listed = issubclass(origin, Collection)
+    unordered = Set if issubclass(origin, Sequence) else ()
 
     def accepts(value: Any) -> bool:
         if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
             return False
-        if isinstance(value, (Tensor, np.ndarray)) and value.ndim == 0:
+        if isinstance(value, unordered) or (isinstance(value, (Tensor, np.ndarray)) and value.ndim == 0):
             return False
         if not listed:  # an iterator is read once, by the function
             return True

@@ -25,6 +25,8 @@ from droptics.checks import check_finite
 
 T = TypeVar("T")
 P = ParamSpec("P")
+# what NumPy raises on lists of unequal lengths, on numbers that it does not know, and on tensors with a gradient
+_NO_ARRAY = (ValueError, TypeError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Column:
             return False
         try:
             column = np.asarray(value)
-        except ValueError:  # lists of unequal lengths
+        except _NO_ARRAY:
             return False
         if self.ids:
             return column.ndim == 1 and (column.dtype.kind in "iufUSO")
@@ -151,7 +153,7 @@ class RateList:
             return False
         try:
             rates = np.atleast_1d(np.asarray(value))
-        except (ValueError, TypeError):
+        except _NO_ARRAY:
             return False
         numbers = rates.ndim == 1 and rates.size > 0 and rates.dtype.kind in "iuf"
         return numbers and bool(((rates >= 0) & (rates < 1)).all())
@@ -197,7 +199,7 @@ class Place:
             return False
         try:
             return torch.empty(0, device=value).device.type != "meta"
-        except (RuntimeError, AssertionError, NotImplementedError):  # unknown, absent, or torch was built without it
+        except (RuntimeError, AssertionError, ImportError):  # unknown, absent, or torch was built without it
             return False
 
     def __str__(self) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any, Literal, cast, get_origin
 
@@ -31,6 +32,8 @@ entries, positive, count_of, rate_of, broadcast = (
     cast(Any, one) for one in (Entries, check_positive, as_number, as_drop, check_broadcast)
 )
 ABSENT = torch.zeros(2, device="meta")
+# a vector that derivatives are taken in, and a duration, which NumPy takes for a whole number
+FOLLOWED, DURATION = torch.full((1,), 0.5, requires_grad=True), np.timedelta64(3)
 # calls that must fail, each with the argument that is to be named
 Bad = Iterator[tuple[str, Callable[[], object]]]
 HALF, EIGHTH = torch.zeros(2, dtype=torch.float16), torch.zeros(2).to(torch.float8_e5m2)
@@ -116,12 +119,13 @@ def kinds_of_arguments(scale: float) -> list[Comparison]:
     above, below = math.nextafter(1.0, 2.0), math.nextafter(1.0, 0.0)
     least, under = 1e-18, math.nextafter(1e-18, 0.0)
     cases: Sequence[tuple[Any, Sequence[Any], Sequence[Any]]] = (
-        (kinds.Count, (1, 2**31 - 1, np.int8(3)), (0, -1, 2**31, 1.0, True, None, "1", np.bool_(True))),
+        (kinds.Count, (1, 2**31 - 1, np.int8(3)), (0, -1, 2**31, 1.0, True, None, "1", np.bool_(True), DURATION)),
         (kinds.Whole, (0, 2**31 - 1), (-1, 2**31, 0.0, False)),
         (kinds.Examples, (1, 2**63 - 1), (0, 2**63)),
         (kinds.Bytes, (1, 2**63 - 1), (0, 2**63)),
         (kinds.Seed, (0, 2**63 - 1), (-1, 2**63)),
         (kinds.Probability, (least, below, np.float32(0.5), tensor(0.5)), (0, 1, 0.0, 1.0, -0.1, math.nan, True)),
+        (kinds.Probability, (Fraction(1, 3),), (Fraction(10**400), ABSENT[0], DURATION, {0.5})),
         (kinds.DropRate, (0, 0.0, below), (1.0, -least, above)),
         (kinds.Share, (0.0, 1.0, 1), (above, -least, math.inf)),
         (kinds.Finite, (-1e300, 2**62), (math.inf, -math.inf, math.nan, 2**63, 10**400, tensor(math.nan), 1j)),
@@ -159,14 +163,14 @@ def kinds_of_arguments(scale: float) -> list[Comparison]:
         ),
         (kinds.ClassNumbers, (torch.ones(2).long(),), (torch.ones(()), [1, 2])),
         (kinds.Computed, (1.0, math.nan, np.float32("nan"), math.inf), ("nan", None)),
-        (kinds.Ids, ([1, 2], np.array(["a"]), [1.5]), ([[1]], 3, [True], ([1], [1, 2]), [1j])),
+        (kinds.Ids, ([1, 2], np.array(["a"]), [1.5]), ([[1]], 3, [True], ([1], [1, 2]), [1j], [FOLLOWED[0]], {1})),
         (kinds.Ids, (np.array(["a", 1], object), [b"a"]), (np.array(["2020-01-01"], "M8[D]"), None, torch.ones(2))),
-        (kinds.Scores, ([1.0], np.array([1])), ([math.inf], [-math.inf], [math.nan], ["a"], [[1.0]], 2.0)),
-        (kinds.Rates, (0.0, [0.1, 0.9], np.array([0])), (1.0, -0.1, [], [[0.1]], ["a"], None, [True])),
+        (kinds.Scores, ([1.0], np.array([1])), ([math.inf], [-math.inf], [math.nan], ["a"], [[1.0]], 2.0, [ABSENT[0]])),
+        (kinds.Rates, (0.0, [0.1, 0.9], np.array([0])), (1.0, -0.1, [], [[0.1]], ["a"], None, [True], FOLLOWED)),
         (kinds.NumberType, ("float32", np.float64), ("float16", None, "text", int)),
-        (kinds.Device, ("cpu", torch.device("cpu")), ("meta", "nowhere", 3)),
-        (float, (1.0, 2, np.float32(3)), ("1", True, math.nan, 2**63, tensor(math.nan), torch.tensor(True))),
-        (int, (1, np.int64(2)), (1.0, True)),
+        (kinds.Device, ("cpu", torch.device("cpu")), ("meta", "nowhere", "privateuseone", 3)),
+        (float, (1.0, 2, np.float32(3)), ("1", True, math.nan, 2**63, tensor(math.nan), torch.tensor(True), ABSENT[0])),
+        (int, (1, np.int64(2)), (1.0, True, DURATION)),
         (bool, (True, np.bool_(False)), (1, "True")),
         (str, ("",), (b"", 1)),
         (type(None), (None,), (0,)),
@@ -175,8 +179,9 @@ def kinds_of_arguments(scale: float) -> list[Comparison]:
         (Literal[1, 2], (1, 2), (True, 1.0, np.bool_(True))),
         (Penalty, ("expected", "empirical", 0, 0.5, 1.0), ("mean", "", -0.1, above, None, True)),
         (type[Squared], (Squared,), (CrossEntropy, Squared())),
-        (Sequence[int], ([], [1], (1, 2), torch.zeros(0)), ("12", {1: 2}, 3, [1.5], [1, 1.5], torch.zeros(()))),
-        (tuple[int, float], ((1, 2.0), [1, 2]), ((1,), (1, 2, 3), (1.5, 2), "12")),
+        (Sequence[int], ([], [1], (1, 2), torch.zeros(0)), ("12", {1: 2}, 3, [1.5], [1, 1.5], torch.zeros(()), {1, 2})),
+        (Collection[int], ([1], {1, 2}), ({1: 2}, {1.5})),
+        (tuple[int, float], ((1, 2.0), [1, 2]), ((1,), (1, 2, 3), (1.5, 2), "12", {1, 2})),
         (Iterator[int], (iter([1]),), (3, "a")),
         (Mapping[str, int], ({},), ([],)),
         (Callable[[], int], (len,), (3,)),

@@ -121,6 +121,13 @@ def _answers() -> dict[str, _Answer]:
             lambda U, V, rates: _blocks(U, V, X, weights, rates),
             (U[:, :4], V[:, :4], tensor([0.3, 0.3])),  # rates alike, for which eigenvectors have no derivative
         ),
+        "second order of unequal strengths": _Answer(
+            lambda U, V, rates: (
+                penalty(TwoLayerLinear(U, V), Sample(X, Y, weights), Block(rates, 4, 2), SecondOrder(check=None)).value
+            ),
+            lambda U, V, rates: _blocks(U, V, X, weights, rates),
+            (U[:, :4], V[:, :4], tensor([0.02, 0.9])),
+        ),
         "ReLU": _Answer(hidden, _relu, small, duals=False),
         "opaque": _Answer(
             lambda a, b: opaque(_pair, a, b).sum(), lambda a, b: _pair(a, b).sum(), (normal(12, 3, 2), normal(13, 4, 3))
