@@ -24,8 +24,8 @@ def _rich() -> tuple[type[Console], type[Table]]:
 
 
 def new_console(width: int) -> Console:
-    """A terminal of this many letters a line that keeps what is printed, brackets too; `printed` returns it."""
-    return _rich()[0](file=io.StringIO(), width=width, force_terminal=False, markup=False)
+    """A terminal of this many letters a line that keeps what is printed as it stands; `printed` returns it."""
+    return _rich()[0](file=io.StringIO(), width=width, force_terminal=False, markup=False, emoji=False)
 
 
 def new_table(*columns: str) -> Table:

@@ -16,6 +16,7 @@ from torch import nn
 from typer.testing import CliRunner
 
 from droptics.attacks import Bim, CrossEntropy, Pgd, Reflected, Threat, attack
+from droptics.attacks.methods import Method
 from droptics.cli.app import app as whole
 from droptics.cli.attack import attack_command
 from droptics.cli.errors import guarded
@@ -73,19 +74,20 @@ def test_every_kind_of_file_gives_the_same_answer(folder: Path) -> None:
         assert low < found["robust_accuracy"] < high
 
 
-def test_rows_are_those_of_what_was_found(tmp_path: Path) -> None:
-    """Of examples that were wrong before nothing is said to be fooled."""
+@pytest.mark.parametrize(("name", "method"), [("bim", Bim(CrossEntropy(), 5)), ("pgd", Pgd(CrossEntropy(), 5))])
+def test_rows_are_those_of_what_was_found(name: str, method: Method, tmp_path: Path) -> None:
+    """Of examples that were wrong before nothing is said to be fooled, nor how far they moved: under pgd they stay."""
     generator = torch.Generator().manual_seed(3)
     weight, inputs = torch.randn(3, 12, generator=generator), torch.rand(80, 12, generator=generator)
     labels = (inputs @ weight.mT).argmax(1)
     labels[::8] = (labels[::8] + 1) % 3
     save_file({"weight": weight}, tmp_path / "net.safetensors")
     np.savez(tmp_path / "data.npz", inputs=inputs.numpy(), labels=labels.numpy())
-    options = ("--threat", "linf:0.1", "--method", "bim", "--steps", 5, "--confidence", 0.8)
+    options = ("--threat", "linf:0.1", "--method", name, "--steps", 5, "--confidence", 0.8)
     found = answer(tmp_path / "net.safetensors", "--data", tmp_path / "data.npz", *options)
     net = nn.Linear(12, 3, bias=False)
     net.load_state_dict({"weight": weight})
-    result = attack(net, Sample(inputs, labels), Threat("linf", 0.1, (0, 1)), Bim(CrossEntropy(), 5))
+    result = attack(net, Sample(inputs, labels), Threat("linf", 0.1, (0, 1)), method)
     fooled = [i for i in range(80) if result.success[i] and result.clean_correct[i]]
     assert 5 < len(fooled) < int(result.success.sum())
     clean, robust = result.clean_accuracy(0.8), result.robust_accuracy(0.8)

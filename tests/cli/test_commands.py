@@ -216,13 +216,14 @@ def test_the_time_of_an_optimum_is_told_from_a_part(monkeypatch):
     assert _seconds(TwoLayerLinear, sample(), [24]) == 0
 
 
-def test_claims_of_the_gallery_run_where_the_figures_do(tmp_path, monkeypatch):
+def test_claims_of_the_gallery_run_where_the_figures_do(tmp_path, monkeypatch, capsys):
     asked = []
     monkeypatch.setattr("droptics.papers.reproduce", lambda ids, scale, out, engine: asked.append(engine) or [])
     monkeypatch.setattr("droptics.papers.verify", lambda run_on="local": asked.append(run_on))
     monkeypatch.setattr("droptics.papers.gallery", lambda artifacts, results, out: out)
     reproduce_command(everything=True, engine="processes:2", out=tmp_path / "out")
     assert asked == ["processes:2", "processes:2"]
+    assert capsys.readouterr().out.endswith(f"gallery: {tmp_path / 'out' / 'gallery'}\n")
 
 
 @pytest.mark.parametrize("paper", [None, "thesis"])

@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from droptics.cli.complete import _show_sweeps, complete_command
 from droptics.cli.errors import guarded
-from droptics.datasets import planted_ratings
-from droptics.recommenders import DropoutAutoencoder, DropoutCompletion
+from droptics.datasets import Ratings, planted_ratings
+from droptics.recommenders import DropoutAutoencoder, DropoutCompletion, DropoutCompletionCV
 from droptics.recommenders.alternation import Sweep
+from droptics.recommenders.ratings import triple
 
 app = typer.Typer()
 app.command()(guarded(complete_command))
@@ -104,6 +105,12 @@ def test_choose_and_fit_to_everything(table):
     assert result["ratings"] == 900
     assert "RMSE" not in result
     assert 0 < result["drop"] < 1
+    # the rate that a search over the same ratings finds, and the objective of a model of that rate
+    train, model = Ratings(*triple(str(table))), DropoutCompletion(3, penalty=0.5, smoothing=0.3, clip=True)
+    best = DropoutCompletionCV(3, estimator=model).fit(train).best_drop_
+    assert result["drop"] == best
+    assert result["objective"] == pytest.approx(model.set_params(drop=best).fit(train).objective_, rel=1e-9)
+    assert result["objective"] != pytest.approx(model.set_params(drop=None).fit(train).objective_, rel=1e-3)
     shown = run(table, "--width", 3, "--recommend", "u1", "--count", 2)
     assert shown.stdout.count("(") >= 2
 

@@ -12,7 +12,8 @@ import torch
 from commands import droptics
 
 from droptics.cli import demo_sections, main
-from droptics.cli.demo_page import write_page
+from droptics.cli.demo import demo_command
+from droptics.cli.demo_page import Section, write_page
 from droptics.datasets import planted_ratings
 from droptics.papers import claims
 
@@ -106,6 +107,18 @@ def test_the_demo_is_refused_a_file_for_its_folder_before_it_begins(tmp_path, mo
     done = droptics("demo", "--out", "there", cwd=tmp_path)
     assert done.returncode == 2
     assert "there" in done.stderr
+
+
+def test_the_demo_prints_the_path_of_its_page_as_it_stands(tmp_path, monkeypatch, capsys):
+    def any_section(out):
+        return Section("any", ["x[0] is :fire: [bold]"])
+
+    out = tmp_path / "of[a]:fire:[b]"
+    monkeypatch.setattr(demo_sections, "SECTIONS", {"any": (any_section, 1)})
+    demo_command(out)
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert str(out / "index.html") in lines
+    assert "x[0] is :fire: [bold]" in lines
 
 
 def test_attacked_digits_stay_digits(tmp_path, monkeypatch):

@@ -1,12 +1,14 @@
 """What the commands print: every row is the number that its name says, and every option reaches the library."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from cases import normal, sample
 from safetensors.torch import save_file
 
+from droptics.cli.audit import _show_changes
 from droptics.cli.complete import complete_command
 from droptics.cli.laws import law_for, law_for_widths
 from droptics.cli.optimum import optimum_command
@@ -136,14 +138,22 @@ def test_brackets_in_tables_are_no_styles(capsys):
     found = capsys.readouterr().out
     assert "E[x_i^2] > 0, [bold]x[/bold] and [n]" in found
     assert "of [claims]" in found
-    show("data[x].npz", {"E[x y]": 0.5, "model": "net[a].npz"}, as_json=False)
+    show("data[x].npz", {"E[x y]": 0.5, "model": "net[a]:bug:0.npz"}, as_json=False)
+    listed([{"id": "in[a]:fire:1"}])
     found = capsys.readouterr().out
-    assert all(words in found for words in ("data[x].npz", "E[x y]", "0.5", "net[a].npz"))
+    assert all(words in found for words in ("data[x].npz", "E[x y]", "0.5", "net[a]:bug:0.npz", "in[a]:fire:1"))
 
 
 def test_a_terminal_that_keeps_what_is_printed_keeps_brackets():
     console, table = new_console(40), new_table("[n]")
-    table.add_row("net[a].drop")
-    console.print("E[x] is [bold]0[/bold]")
+    table.add_row("net[a]:bug:.drop")
+    console.print("E[x] is [bold]0[/bold] :fire:")
     console.print(table)
-    assert all(words in printed(console) for words in ("E[x] is [bold]0[/bold]", "[n]", "net[a].drop"))
+    assert all(words in printed(console) for words in ("E[x] is [bold]0[/bold] :fire:", "[n]", "net[a]:bug:.drop"))
+
+
+def test_sites_of_two_audits_have_their_names_as_they_stand(capsys):
+    site = SimpleNamespace(site=SimpleNamespace(name="a[b]:fire:.drop"), penalty=None, share=None, units=None)
+    report = SimpleNamespace(sites=[site], clean_loss=0.5)
+    _show_changes(report, report)
+    assert "a[b]:fire:.drop" in capsys.readouterr().out

@@ -102,7 +102,7 @@ def _show_changes(report: Report, other: Report) -> None:
     for item in report.sites:
         pairs = zip(_cells(item), _cells(before.get(item.site.name)), strict=True)
         table.add_row(item.site.name, *(text for pair in pairs for text in pair))
-    Console(markup=False).print(table)
+    Console(markup=False, emoji=False).print(table)
 
 
 def _cells(item: SiteReport | None) -> tuple[str, str, str]:

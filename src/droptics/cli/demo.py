@@ -23,7 +23,7 @@ def demo_command(out: Annotated[Path, "Folder for the page; created if needed."]
     from droptics.files import check_folder
 
     check_folder(out)
-    console = Console()
+    console = Console(emoji=False)
     sections = []
     times = (TimeElapsedColumn(), TextColumn("spent,"), TimeRemainingColumn(), TextColumn("left"))
     with Progress(TextColumn("{task.description:<24}"), BarColumn(), *times, console=console) as progress:
@@ -36,4 +36,4 @@ def demo_command(out: Annotated[Path, "Folder for the page; created if needed."]
             for line in section.lines:
                 progress.console.print(f"  {line}", highlight=False, markup=False)
             progress.advance(task, seconds)
-    console.print(str(write_page(sections, out)), soft_wrap=True, highlight=False)
+    console.print(str(write_page(sections, out)), soft_wrap=True, highlight=False, markup=False)

@@ -87,7 +87,7 @@ def print_outcomes(artifacts: Sequence[Artifact], scale: str) -> None:
         cells = (artifact.figure.id, artifact.outcome, counted, f"{artifact.seconds:.1f}", where)
         rows.append(dict(zip(names, cells, strict=True)))
     listed(rows, title=f"figures and tables, scale {scale}", whole="")
-    console = Console()
+    console = Console(emoji=False)
     for artifact in artifacts:
         for item in artifact.expectations:
             if not item.comparison.holds:

@@ -22,7 +22,7 @@ def show(title: str, rows: Mapping[str, object], as_json: bool) -> None:
     table.add_column("value", justify="right")
     for name, value in rows.items():
         table.add_row(name, _text(value))
-    Console(markup=False).print(table)  # the brackets of E[x_i x_j] are no style
+    Console(markup=False, emoji=False).print(table)  # the brackets of E[x_i x_j] are no style
 
 
 def listed(rows: Sequence[Mapping[str, str]], as_json: bool = False, title: str = "", whole: str = "id") -> None:
@@ -38,7 +38,7 @@ def listed(rows: Sequence[Mapping[str, str]], as_json: bool = False, title: str 
         table.add_column(name, overflow="fold", no_wrap=name == whole)
     for row in rows:
         table.add_row(*row.values())
-    Console(markup=False).print(table)  # the brackets of E[x_i x_j] are no style
+    Console(markup=False, emoji=False).print(table)  # the brackets of E[x_i x_j] are no style
 
 
 def _text(value: object) -> str:

@@ -55,7 +55,7 @@ def verify_command(
         rows = [(item.claim.id, item.verdict + " (!)" * (not item.agrees), item.claim.statement) for item in results]
         names = ("id", "verdict", "statement")
         listed([dict(zip(names, row, strict=True)) for row in rows], title="claims", whole="verdict")
-        console = Console()
+        console = Console(emoji=False)
         counts = Counter(result.verdict for result in results)
         spent = sum(result.seconds for result in results)
         told = ", ".join(f"{name}: {n}" for name, n in counts.items())
