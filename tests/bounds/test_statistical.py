@@ -780,10 +780,19 @@ def separable(n=60, d=4, seed=0, gap=0.2):
 def test_linear_margin_equals_the_convex_program():
     import cvxpy as cp
 
-    for seed in range(3):
-        data = separable(seed=seed)
+    # two fans of directions: the 64 examples that are looked at first, farthest from the mean, all lie in the smaller
+    angles = torch.cat([torch.linspace(80, 89, 200), torch.linspace(-30, -10, 100)]).double().deg2rad()
+    fans = torch.stack([angles.cos(), angles.sin()], 1)
+    turned = [
+        torch.cat([fans, 0.1 * torch.randn(300, 2, generator=torch.Generator().manual_seed(seed)).double()], 1)
+        @ torch.linalg.qr(torch.randn(4, 4, generator=torch.Generator().manual_seed(seed)).double()).Q
+        for seed in range(3)
+    ]
+    signs = (torch.arange(300) % 3 - 0.5).sign()[:, None].double()
+    for data in (*(separable(seed=seed) for seed in range(3)), *(Sample(signs * part, signs) for part in turned)):
         v, t = cp.Variable(4), cp.Variable()
         signed = data.targets.numpy() * data.inputs.numpy()
+        signed = signed / np.linalg.norm(signed, axis=1, keepdims=True)
         problem = cp.Problem(cp.Maximize(t), [signed @ v >= t, cp.norm(v) <= 1])
         assert bounds.linear_margin(data) == pytest.approx(problem.solve(solver="CLARABEL"), rel=1e-5)
 

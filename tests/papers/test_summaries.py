@@ -45,8 +45,9 @@ def test_names_stand_by_chapter_the_appendix_last():
 
 def test_conditions_are_said_and_what_shows_them_is_not():
     page = summary_pages(select(claims(), ["thesis-thm16"]), TITLES)["thesis"]
-    assert page.endswith("L_beta by certificate on all points.*\n")
+    assert page.endswith("And only if eta_tr equals 1/(m kappa^2 (R+nu)^2).*\n")
     assert "*Only if |a_r| = kappa" in page
+    assert "by certificate" not in page
     assert "T_tr is generous" not in page
 
 

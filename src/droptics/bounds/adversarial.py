@@ -40,10 +40,10 @@ def adversarial(  # parameters: the letters of the theorem
     for every beta >= 4 nu (1 - alpha) kappa sqrt(m). "cor4" is the linear case alpha = 1, kappa = 1 / sqrt(m),
     omega = 1 / gamma, where beta = 0 is the robust error itself; "cor5" chooses kappa from a wanted beta.
 
-    What was corrected: the printed threshold 2 nu (1 - alpha) kappa sqrt(m) is too small by a factor of two, because
-    two points of one ball may be 2 nu apart; constants="printed beta" keeps it and pays with four times the
-    iterations and twice the attack steps. The printed attack steps of "cor5" are the wrong way up. The printed
-    iteration count holds only at the largest step size.
+    What was corrected: the printed threshold 2 nu (1 - alpha) kappa sqrt(m) is too small for the printed proof by a
+    factor of two, because two points of one ball may be 2 nu apart; constants="printed beta" keeps it and pays with
+    four times the iterations and twice the attack steps, more than the proof at thesis-lem18 asks for. The printed
+    attack steps of "cor5" are the wrong way up. The printed iteration count holds only at the largest step size.
 
     What the statement does not say: a network of unit norm changes by at most kappa sqrt(m) nu inside the ball, so for
     slopes below 3/4 (1/2 with the printed threshold) only points that are misclassified without any attack can have

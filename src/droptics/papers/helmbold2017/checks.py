@@ -328,13 +328,16 @@ def growth(bound: Callable[[int], float]) -> list[Comparison]:
 def growth_decay(factor: float) -> list[Comparison]:
     """L2 criterion of the equal-weights network, risk zero, against its exact value and `factor` times the bound.
 
-    No weight exceeds one up to the largest label; for K = n = 1 the bound is attained.
+    No weight exceeds one up to the largest label; for K = n = 1 the bound is attained. At other labels the risk is the
+    square of what they are off.
     """
     found = []
     for K, n, d, y in ((4, 3, 2, 3.0), (2, 4, 3, 32.0), (1, 1, 2, 0.8), (2, 2, 4, 11.0), (4, 4, 2, 0.0)):
         model, label = networks.growth_network(K, n, d, y), f"K={K} n={n} d={d}"
         plain = float(risk(model, networks.one_point(torch.ones(K), y)))
         found.append(compare(plain, "==", 0.0, f"risk, {label}", scale=y**2 + 1))
+        missed = risk(model, networks.one_point(torch.ones(K), y - 3))
+        found.append(compare(missed, "==", 9.0, f"risk three off, {label}", scale=y**2 + 1))
         total = plain + 0.35 * sum(float(weight.square().sum()) for weight in model.weights)
         found.append(compare(total, "==", networks.growth_weight_decay(K, n, d, y, 0.7), f"exact, {label}"))
         bound = 0.35 * y ** (2 / d) * (K * n + n**2 * (d - 2) + n)

@@ -72,7 +72,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm6",
         f"{SOURCE}, Theorem 6",
-        "Labels times c > 0 multiply the dropout aversion by c^2.",
+        "Labels times c > 0 multiply the dropout aversion of Definition 2, at any depth and width, by c^2.",
         check=partial(checks.rescaled_labels, 2),
         control=partial(checks.rescaled_labels, 1),
         objects=("penalties.criterion", "penalties.risk"),
@@ -123,10 +123,10 @@ CLAIMS: tuple[Claim, ...] = (
         "helmbold2017-def11",
         f"{SOURCE}, Definition 11, Lemma 12",
         "phi is supermodular if phi(x) + phi(x+a+b) >= phi(x+a) + phi(x+b) for all x and a, b >= 0. Networks with "
-        "non-negative weights and convex, continuous, non-decreasing activations, differentiable except on a finite "
-        "set, are.",
+        "non-negative weights, any biases and convex, continuous, non-decreasing activations, differentiable except on "
+        "a finite set, are.",
         check=partial(count_checks.supermodular, 1.0),
-        control=partial(count_checks.supermodular, -0.5),
+        control=partial(count_checks.supermodular, -0.1),
         objects=("models.ReLUNet",),
         note="The definition is stronger than lattice supermodularity: it includes midpoint convexity along each "
         "direction v >= 0.",
@@ -252,8 +252,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "helmbold2017-thm18-decay",
         f"{SOURCE}, Theorem 18 (a) and (c)",
-        "On P_{x,y}, x = (1, ..., 1), 0 <= y <= K n^(d-1), the network of all weights c = (y/(K n^(d-1)))^(1/d) and no "
-        "biases, of risk 0, has c <= 1 and J_2 <= (lam y^(2/d)/2)(Kn + n^2(d-2) + n).",
+        "On P_{x,y}, x = (1, ..., 1), d >= 2, 0 <= y <= K n^(d-1), the network of all weights c = "
+        "(y/(K n^(d-1)))^(1/d) and no biases, of risk 0, has c <= 1 and, for lam >= 0, J_2 = R + lam/2 ||W||^2 <= "
+        "(lam y^(2/d)/2)(Kn + n^2(d-2) + n).",
         check=partial(checks.growth_decay, 1.0),
         control=partial(checks.growth_decay, 0.9),
         objects=("models.ReLUNet", "penalties.risk"),

@@ -248,9 +248,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm3.6-corrected",
         f"{SOURCE}, Theorem 3.6, corrected",
-        "Every UV^T that minimizes ||M-UV^T||_F^2 + lam sum_i ||u_i||^2 ||v_i||^2 keeps the top rho triples of an SVD "
-        "of M, each value lowered by alpha, lam/(r + lam rho) times their sum; rho is the largest j <= r with s_j > "
-        "lam/(r + lam j) times the sum of the top j, else 0.",
+        "For lam >= 0, every UV^T of r columns each that minimizes ||M-UV^T||_F^2 + lam sum_i ||u_i||^2 ||v_i||^2 "
+        "keeps the top rho triples of an SVD of M, each value lowered by alpha, lam/(r + lam rho) times their sum; rho "
+        "is the largest j <= r with s_j > lam/(r + lam j) times the sum of the top j, else 0, s_1 >= s_2 >= .. the "
+        "singular values of M.",
         check=lambda: [*checks.untied_optimum(_shrink), *factor_checks.ties_at_the_cut(tied=False)],
         control=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:1]),
         objects=("linalg.shrink", "optima.optimum"),

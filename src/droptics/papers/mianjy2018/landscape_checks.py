@@ -125,7 +125,7 @@ def strict_saddles(equalized: bool, every: bool = False) -> list[Comparison]:
     cases = [(given[0], 2, 0.25), (given[1], 2, 0.95), (given[2], 2, 0.5), (given[3], 1, 0.5)]
     turned = torch.linalg.qr(normal(7, 4, 4)).Q
     mixed = turned * tensor([2.0, 1.2, -0.5, -1.0]) @ turned.mT  # eigenvalues below zero beyond the width
-    cases += [(mixed, 2, 0.6), (mixed, 2, 0.0)]
+    cases += [(mixed, 2, 0.6), (mixed, 2, 0.0), (torch.diag(tensor([1.5, 1.5, 0.3])), 2, 0.5)]
     for M, width, share in (*cases, (psd(2, 3), 3, 0.95), (psd(1, 4), 3, 0.3)):
         lam = share * min(threshold(M, width), 3.0)
         eigenvalues, vectors = torch.linalg.eigh(M)
@@ -294,18 +294,23 @@ def below_map(sign: float) -> list[Comparison]:
     """UU^T <= M at critical points: the largest eigenvalue of UU^T - M is not positive.
 
     Equalized points by their closed form, and whatever root finding reaches, most of it with columns of different
-    norms. The least eigenvalue of every M is multiplied by `sign`.
+    norms, but where lam = 0 or M is singular: critical points are not isolated or degenerate there. The least
+    eigenvalue of every M is multiplied by `sign`.
     """
     found = []
     for given, width, lam in (
         (torch.diag(tensor([2.0, 0.5])), 2, 0.5),
         *((psd(seed, size), width, lam) for seed, size, width, lam in ((1, 2, 2, 0.5), (2, 3, 2, 0.1), (3, 4, 3, 1.4))),
+        (psd(4, 2), 3, 0.0),
+        (torch.block_diag(psd(5, 2), torch.zeros(2, 2).double()), 3, 0.6),
+        (torch.zeros(2, 2).double(), 2, 0.6),
     ):
         eigenvalues, vectors = torch.linalg.eigh(given)
         eigenvalues[0] *= sign
         M = vectors @ torch.diag(eigenvalues) @ vectors.mT
         closed = [vectors @ U for U in group_points(eigenvalues, lam, width)]
-        for U in [*closed, *critical_points(M, lam, width)]:
+        others = critical_points(M, lam, width) if lam and abs(float(eigenvalues[0])) > 1e-9 else []
+        for U in [*closed, *others]:
             label = f"{len(M)} inputs, r={width}, lam={lam}"
             gradient = torch.func.grad(tied_objective(M, lam))(U)
             found.append(compare(gradient, "==", 0.0, f"gradient, {label}", precision=1e-7))
@@ -369,15 +374,18 @@ def weak_equalization(strong: bool) -> list[Comparison]:
 def some_pair_resists(rotation: Callable[[Tensor, Tensor], Tensor]) -> list[Comparison]:
     """The printed sentence on our pairs: after the rotation the products of some pair still differ.
 
-    A matrix that is no rotation counts as a pair that resists. In width two no rotation is needed: between the pair as
-    it is and a quarter turn later the larger product is another one, so that somewhere they agree.
+    A matrix that is no rotation, or holds no numbers, counts as a pair that resists. In width two no rotation is
+    needed: between the pair as it is and a quarter turn later the larger product is another one, so that somewhere
+    they agree.
     """
     left = []
     for U, V in PAIRS:
         Q = rotation(U, V)
         products, defect = _products(U, V, Q), (Q.mT @ Q - torch.eye(len(Q), dtype=torch.float64)).abs().max()
-        left.append(max(float((products.max() - products.min()) / products.mean()), float(defect)))
-    found = [compare(max(left), ">", 0.0, "largest share of a difference that is left", precision=1e-7)]
+        left.append(
+            torch.stack([(products.max() - products.min()) / products.mean(), defect]).nan_to_num(math.inf).max()
+        )
+    found = [compare(max(map(float, left)), ">", 0.0, "largest share of a difference that is left", precision=1e-7)]
     for U, V in (pair for pair in PAIRS if len(pair[0].mT) == 2):
         first, later = rotated_products(U, V, 0.0), rotated_products(U, V, math.pi / 2)
         found.append(compare(later, "==", first.flip(0), "products after a quarter turn"))

@@ -44,7 +44,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemD.1",
         f"{SOURCE}, Lemma D.1",
-        "UU^T <= M at every critical point U of the tied problem, for M symmetric and positive semi-definite.",
+        "UU^T <= M, M - UU^T is positive semi-definite, at every critical point U of the tied problem, lam >= 0, for M "
+        "symmetric and positive semi-definite.",
         check=partial(landscape_checks.below_map, 1.0),
         control=partial(landscape_checks.below_map, -1.0),
         note="M is read so, as for Theorem 2.4, though the lemma does not say it, and must be (M = diag(1,-1), U = 0); "
@@ -73,8 +74,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemD.3",
         f"{SOURCE}, Lemma D.3",
-        "Tied weights: for lam < r s_r / (s_1+...+s_r - r s_r), s_1 >= s_2 >= ... the eigenvalues of M, all equalized "
-        "local minima are global, and all other equalized critical points are strict saddles.",
+        "Tied weights: for 0 <= lam < r s_r / (s_1+...+s_r - r s_r), s_1 >= ... >= s_d the eigenvalues of a symmetric "
+        "M, r <= d, or any lam >= 0 where s_1 = ... = s_r > 0, all equalized local minima are global, and all other "
+        "equalized critical points are strict saddles.",
         check=partial(landscape_checks.strict_saddles, True),
         control=partial(landscape_checks.strict_saddles, True, every=True),
         objects=("linalg.shrink",),

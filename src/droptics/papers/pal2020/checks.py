@@ -343,10 +343,17 @@ def fixed_rate_minimum(strength: Callable[[float, int], float]) -> list[Comparis
     """Min over U, H of ||Y - U H||^2 + gamma sum ||u||^2 ||h||^2 against min_A ||Y - A||^2 + strength ||A||_*^2.
 
     The first by descent, which ends where the loss summed over all masks has this value; the second as least squares in
-    non-negative singular values. The width is above, or at, the rank of Y.
+    non-negative singular values, the library's from values in rising order. The width is above, or at, the rank of Y;
+    of the last one, of singular values 3 and 1, the second is dropped.
     """
     found = []
-    cases = (tensor([[1.0]]), 0.5, 2), (normal(1, 2, 3), 0.3, 3), (normal(2, 3, 4), 0.6, 4), (normal(3, 2, 3), 0.4, 2)
+    cases = (
+        (tensor([[1.0]]), 0.5, 2),
+        (normal(1, 2, 3), 0.3, 3),
+        (normal(2, 3, 4), 0.6, 4),
+        (normal(3, 2, 3), 0.4, 2),
+        (tensor([[2.0, 1.0], [1.0, 2.0]]), 0.6, 2),
+    )
     for Y, drop, width in cases:
         gamma = drop / (1 - drop)
 
@@ -355,7 +362,7 @@ def fixed_rate_minimum(strength: Callable[[float, int], float]) -> list[Comparis
 
         best, (U, H) = descend(objective, [(len(Y), width), (width, Y.shape[1])], starts=2)
         values, beta, label = torch.linalg.svdvals(Y), strength(drop, width), f"{tuple(Y.shape)} drop={drop} d={width}"
-        kept = shrink(values, beta * width, width)
+        kept = shrink(values.flip(0), beta * width, width).flip(0)
         convex = (values - kept).square().sum() + beta * kept.sum() ** 2
         rows = torch.cat([torch.eye(len(values)).double(), tensor([[beta**0.5] * len(values)])])
         solved, distance = nnls(rows.numpy(), torch.cat([values, tensor([0.0])]).numpy())

@@ -207,8 +207,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-prop3.3",
         f"{SOURCE}, Proposition 3.3, (18), (49), (50)",
-        "At a fixed rate, where g(X) can be any d x N matrix and d >= min(a, N), the least dropout objective of the "
-        "last layer is min_A ||Y-A||_F^2 + (1-theta)/theta ||A||_*^2.",
+        "At a fixed rate, for Y of size a x N, where g(X) can be any d x N matrix and d >= min(a, N), the least "
+        "dropout objective of the last layer is min_A ||Y-A||_F^2 + (1-theta)/theta ||A||_*^2.",
         "false",
         check=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop)),
         control=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop) / width),

@@ -233,8 +233,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem22",
         f"{SOURCE}, Lemma 22",
-        "Khintchine-Kahane: sqrt(sum ||x_i||^2)/sqrt 2 <= E ||sum zeta_i x_i|| <= sqrt(sum ||x_i||^2), zeta_i fair "
-        "random signs.",
+        "Khintchine-Kahane: sqrt(sum ||x_i||^2)/sqrt 2 <= E ||sum zeta_i x_i|| <= sqrt(sum ||x_i||^2), zeta_i "
+        "independent fair random signs, Euclidean norms.",
         check=partial(khintchine, 2**-0.5),
         control=partial(khintchine, 0.72),
         note="Printed are universal constants c1 and c2. 1/sqrt 2 is the best c1: two equal vectors, and 1 the best "

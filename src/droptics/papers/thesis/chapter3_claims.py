@@ -263,9 +263,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm10",
         f"{SOURCE}, Theorem 10",
-        "If s_1 - s_2 >= s_2/nu for the singular values of Mbar = Cyx C^-1/2, the optimal map is S(Mbar) C^-1/2, S "
-        "lowering all singular values by nu s_1/(1+nu) and cutting at zero, and an equalized network of it is a "
-        "global optimum.",
+        "At a rate above zero, for nonsingular C, if s_1 - s_2 >= s_2/nu for the singular values of Mbar = Cyx C^-1/2, "
+        "nu of Theorem 9, the optimal map is S(Mbar) C^-1/2, S lowering all singular values by nu s_1/(1+nu) and "
+        "cutting at zero, and an equalized network of it is a global optimum.",
         check=lambda: [
             *optimum_checks.gap_condition((2.0, 1.1), (2, 2), 0.5),
             *optimum_checks.correlated_optimum(0.8),

@@ -293,7 +293,10 @@ def correlated_optimum(share: float) -> list[Comparison]:
         equalized = rank_one_network(P[:, 0] * s[0] / (1 + nu), torch.linalg.solve(root, R[:, 0]), widths)
         value = data.yy.trace() - s[0] ** 2 / (1 + nu)
         label, added = f"widths {widths}", nu * (s[0] / (1 + nu)) ** 2
+        told = equalization.gap_condition(data, law(weights, drop))
         found += [
+            compare([told.first, told.second, told.strength], "==", [*s.tolist(), nu], f"the library's gap, {label}"),
+            compare(float(told.holds), "==", 1.0, f"it holds, {label}"),
             compare(s[0] - s[1], ">=", s[1] / nu, f"the gap, {label}"),
             compare(best, "==", value, f"value, {label}", precision=1e-6),
             compare(masked_error(weights, data, drop), "==", best, f"all masks, {label}", precision=1e-8),

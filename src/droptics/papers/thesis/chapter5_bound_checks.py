@@ -46,10 +46,22 @@ def order() -> list[Comparison]:
         ours = lazy_setting(gamma, steps, 784, step_size=rate)
         found.append(compare(ours.width, "==", m, f"least width of the library, margin {gamma}"))
         found.append(compare(ours.strength, "==", lam, f"lam of the library, margin {gamma}"))
-    least = lazy_setting(0.5, 10, 3, step_size=rate).width
-    for share, relation in ((0.99, "=="), (1.01, "<")):
-        value = lazy(margin=0.5, steps=10, inputs=3, drop=0.0, width=int(share * least), printed=True).value
-        found.append(compare(value, relation, math.inf, f"bound at {share} of the least width"))  # type: ignore[arg-type]
+    # few inputs, where 1 / (14 gamma^2) is the larger term of c, and a width that is given
+    for gamma, steps, rate, inputs in ((0.25, 10, 0.2, 3), (0.01, 10**7, 0.6, 1)):
+        _, _, _, lam, c, m = _setting(gamma, steps, rate, inputs)
+        ours = lazy_setting(gamma, steps, inputs, step_size=rate)
+        found.append(compare([ours.width, ours.strength], "==", [m, lam], f"width and lam, margin {gamma}", scale=0.0))
+        found.append(compare(ours.radius, "==", c, f"c, margin {gamma}", scale=0.0))
+        told = lazy_setting(gamma, steps, inputs, step_size=rate, width=3 * m).strength
+        lam, _ = _lam_and_c(gamma, steps, rate, inputs, 3 * m)
+        found.append(compare(told, "==", lam, f"lam at three times the least width, margin {gamma}", scale=0.0))
+    _, _, _, _, _, least = _setting(0.5, 10, rate, 3)
+    for share in (0.99, 1.01):
+        width = int(share * least)
+        value = lazy(margin=0.5, steps=10, inputs=3, drop=0.0, step_size=rate, width=width, printed=True).value
+        lam, _ = _lam_and_c(0.5, 10, rate, 3, width)
+        stated = 4 * lam**2 / (rate * 10) if share > 1 else math.inf
+        found.append(compare(value, "==", stated, f"bound at {share} of the least width"))
     return found
 
 
@@ -92,15 +104,22 @@ def compression_constants(first: float, second: float) -> list[Comparison]:
     return found
 
 
-def _setting(gamma: float, steps: int, rate: float = math.log(2)) -> tuple[float, int, float, float, float, float]:
-    """Margin, steps, rate (ln 2 is the largest), and lam, c and m by their own fixed point, 784 inputs."""
+def _setting(
+    gamma: float, steps: int, rate: float = math.log(2), inputs: int = 784
+) -> tuple[float, int, float, float, float, float]:
+    """Margin, steps, rate (ln 2 is the largest), and lam, c and m by their own fixed point."""
     m = 1.0
     for _ in range(200):
-        c = math.sqrt(784) + max(1 / (14 * gamma**2), 2 * math.sqrt(math.log(m))) + 1
-        lam = 5 / gamma * math.log(2 * rate * steps)
-        lam += math.sqrt(44 / gamma**2 * (math.log(24 * rate * c * math.sqrt(m)) + 2 * math.log(steps)))
+        lam, c = _lam_and_c(gamma, steps, rate, inputs, m)
         m = 2401 * gamma**-6 * lam**2
     return gamma, steps, rate, lam, c, m
+
+
+def _lam_and_c(gamma: float, steps: int, rate: float, inputs: int, m: float) -> tuple[float, float]:
+    """Lam and c as printed, at a width m."""
+    c = math.sqrt(inputs) + max(1 / (14 * gamma**2), 2 * math.sqrt(math.log(m))) + 1
+    lam = 5 / gamma * math.log(2 * rate * steps)
+    return lam + math.sqrt(44 / gamma**2 * (math.log(24 * rate * c * math.sqrt(m)) + 2 * math.log(steps))), c
 
 
 def _settings() -> list[tuple[float, int, float, float, float, float]]:

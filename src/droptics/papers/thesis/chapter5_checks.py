@@ -464,6 +464,7 @@ def linear_above(slope: float) -> list[Comparison]:
         found.append(compare(score, "==", -c * math.sqrt(m), f"least score, m={m}, c={c}"))
         top = lazy_start(3, m, seed).weights[1]
         found.append(compare(top.abs(), "==", 1 / math.sqrt(m), f"top layer of the library, m={m}"))
+        found.append(compare(masks, "==", masks.round().clamp(0, 1), f"masks are raw zeros and ones, m={m}"))
     return found
 
 

@@ -30,8 +30,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec6.2",
         f"{SOURCE}, Section 6.5.2, on the loss of Section 6.2",
-        "Reflecting the loss has a minimal effect on FGSM and BIM in terms of robust test accuracy: in binary problems "
-        "it changes only the length of a gradient, so that sign and normalized attacks stay the same.",
+        "Reflecting the cross-entropy loss has a minimal effect on FGSM and BIM in terms of robust test accuracy: in "
+        "binary problems it changes only the length of a gradient, so that sign and normalized attacks stay the same.",
         check=lambda: [*checks.same_attacks(4, False), *class_checks.two_classes()],
         control=partial(checks.same_attacks, 4, True),
         objects=(
@@ -58,7 +58,8 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-alg6",
         f"{SOURCE}, Algorithm 6",
         "W_{t+1} = W_t - eta_tr grad_W l(y_t f(delta_t; W_t)), l(z) = log(1 + e^-z), delta_t the output of Algorithm 5 "
-        "for W_t and the example (x_t, y_t); a stays.",
+        "for W_t and a fresh example (x_t, y_t), held fixed in the gradient; a stays. From ||a||_inf <= kappa and "
+        "||W_1||_F <= omega.",
         check=partial(checks.algorithm_6, 0.3),
         control=partial(checks.algorithm_6, 0.27),
         objects=("papers.thesis.leaky.LeakyNet", "papers.thesis.leaky.adversarial_sgd"),
@@ -106,17 +107,23 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem18",
         f"{SOURCE}, Lemma 18",
-        "-l'(y f(delta*)) <= -2 l'(y f(delta_atk)) + 4 nu^2/(eta_atk T_atk) for a beta-effective delta*, beta >= 2 nu "
-        "(1-alpha) kappa sqrt m, |a_r| <= kappa, eta_atk <= 1/(kappa^2 m ||W||_F^2), delta_atk the output of Algorithm "
-        "5 after T_atk steps.",
-        check=lambda: [*checks.attack_bound(2.0, 1.0), *checks.scalar_step(1.0)],
+        "-l'(y f(delta*)) <= -2 l'(y f(delta_atk)) + 4 nu^2/(eta_atk T_atk), l(z) = log(1 + e^-z), for a delta* within "
+        "nu of x that is beta-effective, y f(delta*) <= -beta ||W||_F, beta >= 2 nu (1-alpha) kappa sqrt m, |a_r| <= "
+        "kappa, eta_atk <= 1/(kappa^2 m ||W||_F^2), delta_atk the output of Algorithm 5 after T_atk steps.",
+        check=lambda: [
+            *checks.attack_bound(2.0, 1.0),
+            *checks.intermediate_step(2.0, by_distance=True),
+            *checks.slow_attack(1.6),
+        ],
         control=partial(checks.attack_bound, 2.0, 0.45),
         objects=("papers.thesis.leaky.LeakyNet", "papers.thesis.leaky.reflected_pgd"),
-        note="The proof needs beta >= 4 nu (1-alpha) kappa sqrt m; with the printed 2, as checked here, the same "
-        "argument gives -4 l' and 8 nu^2/(eta T). Where the attack comes to rest, y <grad f, delta* - "
-        "delta_atk> >= 0, it has y f <= 0 and the inequality holds with 2, since f is homogeneous; before that it was "
-        "never seen violated. The right side is at least twice the left when the attack is the strongest, so that the "
-        "control takes 0.45 of it.",
+        note="Proved, with the printed 2, though the printed proof needs beta >= 4 nu (1-alpha) kappa sqrt m: with h = "
+        "-y f(delta*), d = ||delta_t - delta*|| and s the logistic function, flipped units change y <grad f(delta_t), "
+        "delta*> by at most h d/(2 nu), so it is at most -h/2 for d <= nu, as at the start, and a step from z = y "
+        "f(delta_t) changes d^2 by at most -eta_atk s(z) (2z + h - s(z)). If z >= a > 0 throughout and 2a + h > s(a), "
+        "d never grows and the last term is at least 4 s(a) (2a + h - s(a)); that, or 0 if 2a + h <= s(a), and 2 "
+        "s(-a) are above s(h), and 2 s(-a) is if a <= 0. The right side is at least twice the left when the attack is "
+        "the strongest, so that the control takes 0.45 of it.",
     ),
     Claim(
         "thesis-lem18-proof",
@@ -175,7 +182,7 @@ CLAIMS: tuple[Claim, ...] = (
         outside=partial(training_checks.all_steps, 1e-3),
         objects=("papers.thesis.leaky.adversarial_sgd", "papers.thesis.leaky.beta_robust_error", "bounds.adversarial"),
         note="Only if |a_r| = kappa: with a thousandth of it T_tr steps change nothing. And only if eta_tr equals 1/(m "
-        "kappa^2 (R+nu)^2), and proved with 4 in place of 2 in beta; checked with 2, L_beta by certificate on all "
+        "kappa^2 (R+nu)^2). The 2 in beta is that of Lemma 18, proved at thesis-lem18; L_beta by certificate on all "
         "points. T_tr is generous: three steps do, and the control takes them without attacks. For slopes below 1/2 it "
         "speaks only of points misclassified without attack: see droptics-effective-attacks.",
     ),
@@ -233,8 +240,8 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(training_checks.attack_steps, False, 1.9),
         objects=("bounds.adversarial",),
         note="Slopes alpha < 1. The network scales with kappa, so a small beta is only a change of units. "
-        "bounds.adversarial has kappa = beta/(4 nu (1-alpha) sqrt m), which the proof needs, so a quarter of these "
-        "steps, each four times as long.",
+        "bounds.adversarial has kappa = beta/(4 nu (1-alpha) sqrt m), which the printed proof needs, so a quarter of "
+        "these steps, each four times as long.",
     ),
     Claim(
         "thesis-sec6.5.1",

@@ -155,8 +155,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm15-constants",
         f"{SOURCE}, proof of Theorem 15",
-        "A mean of Q_t(W_t) of at most 2 lam^2/(eta T), as Lemmas 12 and 13 give it, yields by Theorem 22 (1/T) sum_t "
-        "R(W_t;B_t) <= 12 lam^2/(eta T) + 6 ln(1/delta)/T.",
+        "A mean of Q_t(W_t) of at most 2 lam^2/(eta T), as Lemmas 12 and 13 give it, yields by Theorem 22, with "
+        "probability at least 1-delta, (1/T) sum_t R(W_t;B_t) <= 12 lam^2/(eta T) + 6 ln(1/delta)/T.",
         "constant",
         check=partial(bound_checks.compression_constants, 12.0, 6.0),
         control=partial(bound_checks.compression_constants, 12.0, 7.0995),
@@ -166,8 +166,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm15-constants-corrected",
         f"{SOURCE}, proof of Theorem 15, corrected",
-        "A mean of Q_t(W_t) of at most 2 lam^2/(eta T), as Lemmas 12 and 13 give it, yields by Theorem 22 (1/T) sum_t "
-        "R(W_t;B_t) <= 4 ln 2/(3-e) lam^2/(eta T) + 2/(3-e) ln(1/delta)/T, factors 9.84 and 7.10.",
+        "A mean of Q_t(W_t) of at most 2 lam^2/(eta T), as Lemmas 12 and 13 give it, yields by Theorem 22, with "
+        "probability at least 1-delta, (1/T) sum_t R(W_t;B_t) <= 4 ln 2/(3-e) lam^2/(eta T) + 2/(3-e) ln(1/delta)/T, "
+        "factors 9.84 and 7.10.",
         check=partial(bound_checks.compression_constants, 9.842, 7.0995),
         control=partial(bound_checks.compression_constants, 9.8, 7.0),
         objects=("bounds.martingale",),

@@ -36,6 +36,7 @@ from droptics.data import Entries, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.models import Factorization, ReLUNet
 from droptics.papers.droptics_own.ground.argument_checks import refused
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, tensor
 
 Constants = Literal["corrected", "printed", "printed beta"]
@@ -209,6 +210,24 @@ def _networks(scale: float) -> list[Comparison]:
     return [*found, *_measured(scale)]
 
 
+def _limits(plane: Tensor, scale: float) -> list[Comparison]:
+    """A unit that is active on the data and never under the law has no limit; one that is active on neither no gain."""
+    found: list[Comparison] = []
+    pair = Sample(tensor([[1.0], [-2.0]]), torch.zeros(2, 1).double())
+    for source, law_of, wanted in (
+        (pair, tensor([[1.0], [3.0]]), math.inf),
+        (pair, tensor([[-1.0], [-3.0]]), math.inf),
+        (pair, tensor([[1.0], [-1.0]]), 2 / 0.5**0.5 / 2),  # the larger of 1 and 2 under every pattern
+        (Sample(pair.inputs.abs(), pair.targets), tensor([[1.0], [3.0]]), (3 + 1) / 2 / 2 / 5**0.5),
+        (Sample(plane, torch.zeros(len(plane), 1).double()), plane.abs(), math.inf),
+    ):
+        told = measured_rademacher(source, population=Sample(law_of, torch.zeros(len(law_of), 1).double()))
+        found.append(same(math.isinf(told.value), math.isinf(wanted), f"whether it has a limit, {wanted:.3g}", scale))
+        if math.isfinite(wanted):
+            found.append(compare(told.value, "==", scale * wanted, f"units that the law knows, {wanted:.3g}"))
+    return found
+
+
 def _measured(scale: float) -> list[Comparison]:
     """Complexities on few points: every pattern of signs, directions on a fine grid or by their two sides."""
     found: list[Comparison] = []
@@ -247,6 +266,7 @@ def _measured(scale: float) -> list[Comparison]:
     found.append(
         compare(measured_rademacher(Sample(space, nothing)).value, "==", scale * linear, "a linear relaxation")
     )
+    found += _limits(plane, scale)
     dozen = normal(11, 12, 1)
     patterns = tensor(list(itertools.product((1.0, -1.0), repeat=12)))
     gains = (patterns @ torch.relu(dozen * tensor([1.0, -1.0]))).abs()
