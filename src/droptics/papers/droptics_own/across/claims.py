@@ -289,8 +289,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "trained-rates",
-        "The points of a scan, a design, a path and a guard are means over seeds of copies trained one by one, on the "
-        "examples that choose or judge; effects of sites are contrasts of the design, and rates are set.",
+        "Losses of the points of a scan, on all validation examples, of a design and a path, on the half of them that "
+        "chooses, and of a guard, on the other half and fresh seeds, are means over seeds of copies trained alone; "
+        "effects of sites are contrasts of the design per unit of log-odds, and the rates of the answer are set.",
         (partial(wide_law_checks.trained_rates, 1.0), partial(wide_law_checks.trained_rates, 1.1)),
         ("rates.tune_rates",),
         "Beside copies trained alone.",
@@ -344,7 +345,7 @@ CLAIMS: tuple[Claim, ...] = (
         "far-corners",
         "Small squares of a search reach every pixel but those of the last of several rows or columns, escapes take "
         "the better side of their direction, the optimum of tall and flat maps is that of their singular values, "
-        "columns are equalized in place, and products of a layer counted.",
+        "columns are equalized in place, and the products of linear layers and convolutions counted.",
         (partial(edge_checks.far_corners, 1.0), partial(edge_checks.far_corners, 0.9)),
         (
             "attacks.Square",

@@ -119,12 +119,12 @@ def far_corners(scale: float) -> list[Comparison]:
         value = (best.model.matrix() - tall).square().sum() + scale * 0.4 / 0.6 * energy
         found.append(compare(best.objective, "==", value, f"criterion of a {name} map", precision=1e-8))
         found.append(compare(best.objective, "==", scale * least, f"the least of a {name} map", precision=1e-8))
-    for stored, factor in (("by rows", normal(6, 5, 4)), ("by columns", normal(6, 4, 5).mT)):
-        before = factor @ factor.mT
-        equalize_columns_(factor)
-        norms = factor.square().sum(0)
-        found.append(compare(norms, "==", scale * before.trace() / 4, f"columns in place, stored {stored}"))
-        found.append(compare(factor @ factor.mT, "==", before, f"the same product, stored {stored}"))
+    stores = ("by rows", normal(6, 5, 4)), ("by columns", normal(6, 4, 5).mT)
+    for (stored, factor), unit in itertools.product(stores, (1.0, 2.0**300, 2.0**-300, 2.0**-600)):
+        before, label = factor @ factor.mT, f"stored {stored}, in units of {unit:.3g}"
+        even = equalize_columns_(unit * factor) / unit
+        found.append(compare(even.square().sum(0), "==", scale * before.trace() / 4, f"columns in place, {label}"))
+        found.append(compare(even @ even.mT, "==", before, f"the same product, {label}"))
     found.append(compare(own_cost(nn.Linear(3, 4), torch.zeros(10, 4)), "==", scale * 120, "products of a layer"))
     found.append(compare(own_cost(nn.Conv1d(2, 4, 3), torch.zeros(5, 4, 7)), "==", scale * 24 * 35, "of a convolution"))
     return found
@@ -139,15 +139,17 @@ def _both_ways(scale: float) -> list[Comparison]:
 
     found: list[Comparison] = []
     for seed in range(2, 6):
-        map_ = (0.1 if seed % 2 else 1.0) * tensor([[2.0, 0.5], [0.0, 1.0]])  # a small map asks for a short step
-        model = TwoLayerLinear(0.1 * normal(seed, 2, 2), 0.1 * normal(seed + 1, 2, 2))
+        unit = 0.1 ** (seed % 3)  # a small map asks for a short step
+        map_, near = unit**2 * tensor([[2.0, 0.5], [0.0, 1.0]]), 0.1 * unit
+        model = TwoLayerLinear(near * normal(seed, 2, 2), near * normal(seed + 1, 2, 2))
         way = escape(model, Moments.of_map(map_), law)
         size = 1 + math.sqrt(sum(float(part.square().sum()) for part in model.tensors))
         steps = [sign * size * 0.5**k for sign in (1.0, -1.0) for k in range(26)]
         pairs = list(zip(model.tensors, way.direction, strict=True))
         least = min(float(value(map_, *(part + step * own for part, own in pairs))) for step in steps)
-        found.append(compare(way.objective, "==", least / scale, f"the better way from start {seed}"))
-        found.append(compare(way.objective, "==", value(map_, *way.model.tensors), f"the model there, start {seed}"))
+        told, there = way.objective / unit**4, value(map_, *way.model.tensors) / unit**4
+        found.append(compare(told, "==", least / unit**4 / scale, f"the better way from start {seed}"))
+        found.append(compare(told, "==", there, f"the model there, start {seed}"))
     return found
 
 
@@ -242,7 +244,7 @@ def rows_on_workers(scale: float) -> list[Comparison]:
     block = starts, columns.astype(np.int32), values - values.mean()
     V = normal(4, 5, 3).numpy()
     diagonals = np.array([[0.2] * 3, [0.1, 0.3, 0.2], [0.05] * 3])
-    solved, _, sums = _solve_users(block, (V, np.zeros(5), diagonals), None, 0)
+    solved, sums = _solve_users(block, (V, np.zeros(5), diagonals), None, 0)
     found: list[Comparison] = []
     for u in range(6):
         part = slice(starts[u], starts[u + 1])

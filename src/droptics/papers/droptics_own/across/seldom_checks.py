@@ -78,7 +78,8 @@ def _shares(scale: float) -> list[Comparison]:
         guesses = {f"s{k}": Guess(penalties[k] * 10.0**-k, 0.2 * spreads[k] * 10.0 ** -(k // 2)) for k in range(4)}
         if seed == 3:
             guesses = {name: Guess(0.0, 0.0) for name in guesses}
-        costs = {f"s{k}": 0.1 + float(prices[k]) for k in range(4)}
+        # a budget of whole draws of one price ends with the last of them
+        costs = {f"s{k}": 1.0 if seed == 4 else 0.1 + float(prices[k]) for k in range(4)}
         for budget in (3.0, 9.0, 27.0):
             least = {f"s{k}": 1 + (seed + k) % 2 for k in range(4)}
             told = share_out(guesses, costs, budget, least)
@@ -198,7 +199,7 @@ def _chosen(scale: float) -> list[Comparison]:
     ratings = (users, items, 3.0 + rng.normal(size=44))
     for center in (True, False):
         template = DropoutCompletion(center=center, sweeps=3, seed=1)
-        search = DropoutCompletionCV((2, 3), (0.6, 0.2), estimator=template, seed=5).fit(ratings)
+        search = DropoutCompletionCV((2, 3), (0.2, 0.6), estimator=template, seed=5).fit(ratings)
         best = search.best_estimator_
         again = DropoutCompletion(search.best_width_, search.best_drop_, center=center, sweeps=3, seed=1).fit(ratings)
         told, wanted = (model.predict(users, items) for model in (best, again))

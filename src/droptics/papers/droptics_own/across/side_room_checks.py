@@ -95,12 +95,15 @@ def _inverse_roots(scale: float) -> list[Comparison]:
         (slope,) = torch.autograd.grad((inside @ inside.mT * weights).sum(), leaf)
         wanted = -inverse @ (weights + weights.mT) @ inverse / 2
         found.append(compare(slope, "==", scale * wanted, f"slope of the inverse, {name}"))
-    for size, rank in ((1e-6, 3), (1e-9, 2)):
+    # a direction counts from the energy 24 rounding on, in units in which every feature has energy one
+    single = torch.finfo(torch.float32).eps
+    for rounding, size, rank in ((EPS, 1e-6, 3), (EPS, 1e-9, 2), (single, 1e-2, 3), (single, 1e-4, 2)):
         X = normal(6, 20, 3)
         X[:, 2] = X[:, 0] - X[:, 1] + size * X[:, 2]
         for varies in (False, True):
-            told = len(Root.of_moment((X.mT @ X / 20).requires_grad_(varies), EPS).energies)
-            found.append(compare(told, "==", scale * rank, f"directions beside one of size {size}, {varies}"))
+            told = len(Root.of_moment((X.mT @ X / 20).requires_grad_(varies), rounding).energies)
+            label = f"directions beside one of size {size}, rounding {rounding:.0e}, {varies}"
+            found.append(compare(told, "==", scale * rank, label))
     return found
 
 

@@ -59,7 +59,7 @@ def trained_rates(scale: float) -> list[Comparison]:
     stages = {"scan": (seeds, everyone, 2), "design": (seeds, choosing, 4), "path": (seeds, choosing, 4)}
     for stage, (drawn, seen, count) in (stages | {"guard": (fresh, judging, 2)}).items():
         points = [point for point in answer.points if point.stage == stage]
-        found.append(compare(len(points), "==", scale * count, f"copies of the {stage}"))
+        found.append(compare(len(points), "==", count, f"copies of the {stage}"))
         for point in points:
             rows = [train_copies(problem, [dict(point.rates)], seed, "population")[0] for seed in drawn]
             losses = tensor([row["losses"] for row in rows])[:, seen]
@@ -67,8 +67,11 @@ def trained_rates(scale: float) -> list[Comparison]:
             if stage == "scan":
                 error = (losses.mean(0).var() / 60 + losses.mean(1).var() / 2).sqrt()
                 found.append(compare(point.error or 0.0, "==", scale * error, "its error"))
-    scanned = [point.rates["2"] for point in answer.points if point.stage == "scan"]
-    found.append(compare(scanned, "==", scale * tensor([0.1, 0.9]), "rates of the scan"))
+    tied = [point for point in answer.points if point.stage == "scan"]
+    scanned = [list(point.rates.values()) for point in tied]
+    found.append(compare(scanned, "==", scale * tensor([[0.1, 0.1], [0.9, 0.9]]), "rates of the scan"))
+    least = min(tied, key=lambda point: point.loss or math.inf)
+    found.append(compare(answer.best, "==", scale * least.rate, "the tied rate of least loss"))
     designed = [point for point in answer.points if point.stage == "design"]
     odds = math.log(answer.best / (1 - answer.best))
     for name in ("2", "5"):

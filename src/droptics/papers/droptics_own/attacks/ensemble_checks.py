@@ -332,7 +332,37 @@ def _random(scale: float) -> list[Comparison]:
     single = float(odds @ (each.argmax(2) == labels).double().mean(1))
     found.append(compare(luck.single, "==", scale * single, "of a single pass"))
     found.append(same((luck.masks, luck.exact, luck.fresh), (8, True, 8), "masks", scale))
-    return [*found, *_drawn(scale)]
+    return [*found, *_overstated(scale), *_drawn(scale)]
+
+
+def _overstated(scale: float) -> list[Comparison]:
+    """Examples that the mean over masks has wrong from the start are robust to nobody, wherever attacks lead them.
+
+    The input is dropped at rate 1/2, the mean is (f(0) + f(2 x)) / 2 of a line of four pieces. At 1 it is wrong, and
+    right where an attack on f alone ends; at 0.2 both are right, at 1.3 such an attack fools f and not the mean.
+    """
+    net = ReLUNet([torch.ones(3, 1).double(), tensor([[-1.0, -6.0, 26.0]])], [-tensor([0.0, 1.2, 1.9]), tensor([2.0])])
+    inputs, found = tensor([[1.0], [0.2], [1.3]]), list[Comparison]()
+
+    def line(x: Tensor) -> Tensor:
+        return 2 - x - 6 * (x - 1.2).clamp_min(0) + 26 * (x - 1.9).clamp_min(0)
+
+    ends = [inputs + move for move in (-0.05, 0.0, 0.05)]
+    means = torch.stack([(line(0 * x) + line(2 * x))[:, 0] / 2 for x in ends])
+    right = [bool((means[:, row] > 0).all()) for row in range(3)]  # straight in between, but where nothing is near zero
+    told_ends = [bool(means[1, 0] < 0), bool(means[2, 0] > 0), bool(line(ends[2])[2, 0] < 0), *right[1:]]
+    found.append(same(told_ends, [True] * 5, "who is right where", scale))
+    mean = Averaged.of(net, Bernoulli(tensor([0.5, 0.0, 0.0, 0.0]), 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        told = robust_accuracy(
+            mean, Sample(inputs, torch.ones(3).double()), Threat("linf", 0.05), [Pgd(Logistic(), steps=3, stop="never")]
+        )
+    assert told.randomness is not None
+    found.append(compare([told.clean.value, told.robust.value], "==", scale * 2 / 3, "right from the start, and after"))
+    found.append(compare(2 + told.found_by, "==", scale * tensor([1.0, 3.0, 3.0]), "who is fooled, of them"))
+    found.append(compare(1 + told.randomness.overstated, "==", scale, "nothing is overstated"))
+    return found
 
 
 def _drawn(scale: float) -> list[Comparison]:

@@ -256,6 +256,17 @@ def _criterion(model: Any, data: Moments, masks: MaskLaw) -> Any:
     return value
 
 
+def _uneven(first: float) -> Moments:
+    """M = diag(first, 2), E x x^T = diag(1, 3): of one tied unit at rate 1/2, (0, 1) is critical.
+
+    With a and b the squares of its weights the criterion is (a - first)^2 + 4 a b + 3 (b - 2)^2 + (a + b)(a + 3 b): it
+    bends by -4 (first - 4) along the first axis, by 48 along the second, and with first = 4 it is 22 at (0, 1), less by
+    2 a^2 / 3 where b = 1 - 2 a / 3.
+    """
+    M, C = tensor([first, 2.0]), tensor([1.0, 3.0])
+    return Moments(torch.diag(C), torch.diag(M * C), torch.diag(M * C * M))
+
+
 def _inspected(scale: float) -> list[Comparison]:
     """Every field of an inspection beside automatic derivatives of the definition; symmetries counted."""
     found: list[Comparison] = []
@@ -267,6 +278,7 @@ def _inspected(scale: float) -> list[Comparison]:
     best = equalize(TwoLayerLinear(torch.diag(tensor([1.0, 0.5])), torch.eye(2).double()), square, Bernoulli(0.3, 2))
     zero = torch.zeros(2, 2).double()
     negative = Moments.of_map(torch.diag(tensor([-2.0, -1.0])))
+    flat_law, uneven, ends = Bernoulli(0.5, 1), _uneven(4.0), tensor([[0.0], [1.0]])
     cases: tuple[tuple[str, Any, Moments, MaskLaw, str | None, int], ...] = (
         ("two layers", TwoLayerLinear(normal(7, 2, 3), normal(8, 3, 3)), data, Bernoulli(0.4, 3), "not critical", 3),
         ("deep", deep, data, rates, "not critical", 4),
@@ -275,7 +287,11 @@ def _inspected(scale: float) -> list[Comparison]:
         ("origin", TwoLayerLinear(zero, zero), square, Bernoulli(0.3, 2), "strict saddle", 0),
         ("tied origin", Autoencoder(zero), square, Bernoulli(0.3, 2), "local maximum", 0),
         ("tied, negative", Autoencoder(zero), negative, Bernoulli(0.3, 2), "global minimum", 0),
+        ("one flat direction", Autoencoder(ends), uneven, flat_law, "degenerate", 0),
     )
+    beside = Autoencoder(tensor([[0.01], [1 - 0.02 / 3]]).sqrt())
+    gap = inspect(beside, uneven, flat_law).objective - inspect(Autoencoder(ends), uneven, flat_law).objective
+    found.append(compare(gap, "<", -6e-5, "which is no minimum", precision=1e-12))
     for name, model, known, masks, kind, symmetries in cases:
         value = _criterion(model, known, masks)
         flat = torch.cat([part.flatten() for part in model.tensors]).clone().requires_grad_()

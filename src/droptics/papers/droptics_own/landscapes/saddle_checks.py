@@ -17,7 +17,7 @@ from droptics.linalg.jacobi import graded_eigen
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import Autoencoder, DeepLinear, Model, TwoLayerLinear
 from droptics.papers.droptics_own.audits.audit_checks import every_coin
-from droptics.papers.droptics_own.telling import fails, same
+from droptics.papers.droptics_own.telling import fails, refuses, same
 from droptics.papers.instances import moments, normal, tensor
 
 
@@ -89,7 +89,27 @@ def _escapes(scale: float) -> list[Comparison]:
     drop, given = 0.3, moments(5, 2, 3)
     for size in (1.0, 2.0**-10):
         found += _ways_down(scale, drop, Moments(given.xx, size * given.yx, size**2 * given.yy))
-    return [*found, *_families(scale)]
+    return [*found, *_families(scale), *_hardly_bent(scale)]
+
+
+def _hardly_bent(scale: float) -> list[Comparison]:
+    """What bends downwards by no more than rounding is no strict saddle.
+
+    One tied unit at rate 1/2, M = diag(first, 2), E x x^T = diag(1, 3): at (0, 1) the criterion bends by
+    -4 (first - 4) along the first axis, by 48 along the second. The limit is a billionth of the largest.
+    """
+    found: list[Comparison] = []
+    C, model, law = tensor([1.0, 3.0]), Autoencoder(tensor([[0.0], [1.0]])), Bernoulli(0.5, 1)
+    for share in (0.0, 1e-11, 5e-10, 4e-9):
+        M = tensor([4 + 12 * share, 2.0])
+        data = Moments(torch.diag(C), torch.diag(M * C), torch.diag(M * C * M))
+        if share < 1e-9:
+            found.append(refuses(lambda data=data: escape(model, data, law), "no strict saddle", f"bent by {share}"))
+            continue
+        way = escape(model, data, law)
+        found.append(compare(way.curvature / 48, "==", -scale * share, f"bent by {share}", 1e-13))
+        found.append(compare(way.direction[0].abs(), "==", scale * tensor([[1.0], [0.0]]), "along the first axis"))
+    return found
 
 
 def _families(scale: float) -> list[Comparison]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from droptics.audits.discovery import _realized
 from droptics.coadaptation.retention import Retentivity
-from droptics.data import Moments, Sample
+from droptics.data import Data, Moments, Sample
 from droptics.envelopes.rounding import deep_rounding, norm_rounding
 from droptics.equalization import balance, equalize, joint_equalizer, rescale
 from droptics.errors import CertificateError
@@ -146,6 +146,16 @@ def _rescaled(scale: float) -> list[Comparison]:
     return found
 
 
+def _left_out(model: TwoLayerLinear, data: Data, eta: float, sizes: Tensor, scale: float) -> Comparison:
+    """A value of zero may have been below what single precision carries of another, in products of four units."""
+    weak, single, largest = TwoLayerLinear(model.U.float(), model.V.float()), 2.0**-23, 2.0
+    delta = eta * (((weak.U.double().abs() @ weak.V.double().abs().mT) * sizes) ** 2).sum()
+    shift = torch.minimum(delta.sqrt(), delta / largest) + delta.sqrt() + 4 * 4 * single * largest
+    wanted = 0.3 * ((largest + shift) ** 2 - largest**2) + (single + 128 * EPS) * 0.3 * largest**2
+    told = norm_rounding(weak, data, tensor([largest, 0.0]), tensor(0.3))
+    return compare(told, "==", scale * wanted, f"a value that is not there, {type(data).__name__}")
+
+
 def _rounded(scale: float) -> list[Comparison]:
     """How far singular values, criteria and optima may be off, by their formulas."""
     found: list[Comparison] = []
@@ -178,6 +188,7 @@ def _rounded(scale: float) -> list[Comparison]:
             least = 2 * size * shift + shift.square()
             found.append(compare(told, ">=", least, f"{kind}, {name}", 1e-12))
             found.append(compare(told, "<=", (least + 1e-11 * size**2) / scale, f"no more, {kind}, {name}", 0.0))
+        found.append(_left_out(model, data, eta, sizes, scale))
         told = deep_rounding(deep, data, values, tensor(3.0), 0.25)
         delta = eta * ((whole * sizes) ** 2).sum()
         factor = (torch.minimum(delta.sqrt(), delta / values) * 1.25 / values).max()

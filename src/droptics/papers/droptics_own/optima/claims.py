@@ -51,8 +51,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-optimal-factors",
         "droptics, converse of mianjy2018-thm3.4",
-        "At one rate above zero, with inputs of full rank and one optimal map, not zero, the optimal factors are "
-        "exactly one optimal pair, rotated, equalized again, and rescaled by nodes.",
+        "Two-layer linear networks, at one rate above zero, with inputs of full rank and one optimal map, not zero: "
+        "the optimal factors are exactly one optimal pair, both rotated alike, equalized again, and rescaled by nodes, "
+        "c before and 1/c behind; those of tied ones on white inputs the optimal one, rotated, equalized again, with "
+        "any signs.",
         check=partial(factor_checks.all_factors, True),
         control=partial(factor_checks.all_factors, False),
         objects=(
@@ -82,8 +84,8 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-dropblock-dropout",
         "droptics, on pal2020-fig4",
         "At equal positive rate and width DropBlock with blocks of r units regularizes a map A at least as much as "
-        "dropout; their envelopes are equal iff ||A||_* >= r ||A||_2, their least penalties too where enough blocks "
-        "share the spectrum.",
+        "dropout; their envelopes are equal iff ||A||_* >= r ||A||_2, their least penalties too where there are as "
+        "many blocks as the tail of the r-support norm of A has singular values that are not zero.",
         check=partial(minimum_checks.dropblock_against_dropout, 1.0),
         control=partial(minimum_checks.dropblock_against_dropout, 0.9),
         objects=("norms.k_support", "envelopes.envelope", "envelopes.induced", "equalization.equalize"),

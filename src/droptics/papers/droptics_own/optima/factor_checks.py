@@ -15,9 +15,10 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.landscapes import inspect, spurious_minimum
 from droptics.linalg import psd_root, shrink_unequal
 from droptics.masks import Bernoulli
-from droptics.models import DeepLinear, TwoLayerLinear
+from droptics.models import Autoencoder, DeepLinear, TwoLayerLinear
 from droptics.optima import optimum
 from droptics.optima.two_layer import optimal_factors
+from droptics.papers.droptics_own.telling import refuses
 from droptics.papers.instances import descend, moments, normal, tensor
 from droptics.papers.mianjy2018.landscape_checks import group_points
 from droptics.penalties import criterion
@@ -107,9 +108,12 @@ def all_factors(equalized: bool) -> list[Comparison]:
     """Rotated, equalized and rescaled factors are optimal, and those that descent finds arise so.
 
     Of the factors of descent the scales are read off the norms of their columns, the rotation off their products with
-    the optimal pair. Without equalizing again rotated factors are not optimal.
+    the optimal pair. Without equalizing again rotated factors are not optimal. Tied ones, on a map with a skew part and
+    a negative eigenvalue, likewise, their scales signs; laws with several rates are refused.
     """
-    found = []
+    found = _tied_factors(equalized)
+    several = optimum(TwoLayerLinear, moments(0, 3, 4), Bernoulli(tensor([0.2, 0.5]), 2))
+    found.append(refuses(lambda: optimal_factors(several), "independent units with one rate"))
     for seed, (drop, width, rank) in enumerate(((0.3, 3, 4), (0.6, 2, 4), (0.2, 5, 4), (0.3, 3, 2))):
         data, masks = moments(seed, 3, 4, rank), Bernoulli(drop, width)
         best = optimum(TwoLayerLinear, data, masks)
@@ -141,6 +145,33 @@ def all_factors(equalized: bool) -> list[Comparison]:
         # descent ends where its value has some 1e-12 to lose, and its factors the root of that
         found.append(compare(same.U, "==", U, f"the factors that descent finds, {name}", precision=1e-4))
         found.append(compare(same.V, "==", V, f"the others, {name}", precision=1e-4))
+    return found
+
+
+def _tied_factors(equalized: bool) -> list[Comparison]:
+    """Tied factors, rotated, equalized again and with other signs, by their objective written out and by descent."""
+    found: list[Comparison] = []
+    turned, lam = torch.linalg.qr(normal(3, 4, 4)).Q, 0.4 / 0.6
+    M = turned * tensor([2.0, 1.1, 0.7, -0.5]) @ turned.mT + (normal(4, 4, 4) - normal(4, 4, 4).mT) / 5
+    for width in (2, 5):
+
+        def priced(U: Tensor) -> Tensor:
+            return (M - U @ U.mT).square().sum() + lam * U.square().sum(0).square().sum()
+
+        best = optimum(Autoencoder, Moments.of_map(M), Bernoulli(0.4, width))
+        turn, signs = torch.linalg.qr(normal(width, width, width)).Q, tensor([1.0, -1.0, -1.0, 1.0, -1.0])[:width]
+        other, plain = optimal_factors(best, turn, signs), optimal_factors(best, turn)
+        assert isinstance(best.model, Autoencoder)
+        found.append(compare(other.U, "==", plain.U * signs, f"signs of tied nodes, width {width}"))
+        U = other.U if equalized else best.model.U @ turn
+        found.append(compare(priced(U), "==", best.objective, f"other tied factors, width {width}"))
+        value, (U,) = descend(priced, [(4, width)], starts=1, seed=width)
+        found.append(compare(value, "==", best.objective, f"tied descent, width {width}", precision=1e-8))
+        left, _, right = torch.linalg.svd(best.model.U.mT @ U)
+        told = optimal_factors(best, left @ right).U
+        # descent ends where its value has some 1e-12 to lose, and its factors the root of that
+        found.append(compare(told, "==", U, f"the tied factors that descent finds, width {width}", precision=1e-4))
+        found.append(refuses(lambda best=best: optimal_factors(best, None, best.model.U[0] + 3), "must be +1 or -1"))
     return found
 
 

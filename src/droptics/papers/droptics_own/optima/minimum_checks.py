@@ -25,6 +25,7 @@ from droptics.optima import optimum
 from droptics.optima.last_layer import optimal_head
 from droptics.papers.droptics_own.across.small_room_checks import laws
 from droptics.papers.droptics_own.audits.audit_checks import every_coin
+from droptics.papers.droptics_own.telling import fails
 from droptics.papers.instances import descend, factorizations, normal, sample, simplex, tensor
 from droptics.penalties import criterion
 
@@ -215,18 +216,22 @@ def _support_square(values: Tensor, k: int) -> float:
 
 
 def dropblock_against_dropout(factor: float) -> list[Comparison]:
-    """(r/d) ||A||_(r)^2 against (1/d) ||A||_*^2; equal iff ||A||_* >= r ||A||_2; least penalties by descent."""
+    """(r/d) ||A||_(r)^2 against (1/d) ||A||_*^2; equal iff ||A||_* >= r ||A||_2; least penalties by descent.
+
+    Of (2.2, 1, 1) with r = 2 the tail is (1, 1), for which two blocks are enough, and of equal values all of them.
+    """
     found = []
     spectra = [(normal(seed, 6).abs(), r) for seed in range(8) for r in (1, 2, 3)]
     spectra += [(tensor(values), 2) for values in ((5.0, 0.1, 0.1), (1.0, 1.0, 1.0, 0.9), (2.0, 1.0, 0.99), (1.0,))]
     spectra += [(tensor([2.0, 1.0, 1.0]), 2), (tensor([2.0, 2.0, 2.0, 1e-3]), 3)]
     for values, r in spectra:
         label = f"r={r}, nuclear over spectral norm {float(values.sum() / values.max()):.3g}"
-        block, plain = factor * r * k_support(values, r) ** 2, values.sum() ** 2
+        signs = tensor([1.0, -1.0]).repeat(len(values))[: len(values)]  # which a norm does not see
+        block, plain = factor * r * k_support(signs * values, r) ** 2, values.sum() ** 2
         found.append(compare(block, "==", r * _support_square(values, r), f"by weights of the values, {label}"))
         flat = bool(values.sum() >= r * values.max())
         found.append(compare(block, "==" if flat else ">", plain, f"equal iff the spectrum is flat, {label}"))
-    for spectrum, width in (((2.0, 1.5, 1.0), 8), ((2.0, 0.5, 0.2), 8), ((1.0, 1.0, 1.0), 4)):
+    for spectrum, width in (((2.0, 1.5, 1.0), 8), ((2.0, 0.5, 0.2), 8), ((2.2, 1.0, 1.0), 4), ((1.0, 1.0, 1.0), 4)):
         found += _least_of_factors(factor, tensor(spectrum), width)
     return found
 
@@ -256,8 +261,9 @@ def _least_of_factors(factor: float, values: Tensor, width: int) -> list[Compari
         compare(envelope(model, data, Bernoulli(drop, width)), "==", factor * plain, f"envelope of dropout, {label}"),
         compare(envelope(model, data, law), "==", factor * block, f"envelope of blocks, {label}"),
     ]
-    if width == 4 and bool(values.sum() >= 2 * values.max()):
+    if bool((values == values[0]).all()):
         least, _ = descend(lambda free, rest: penalty(*factors(free, rest)), shapes, starts=1)
+        found.append(compare(fails(lambda: induced(model, data, law)), "==", 1.0, f"no closed form, {label}"))
         return [*found, compare(least, "==", factor * 5 / 3, f"least penalty, {label}", precision=1e-6)]
     best = equalize(model, data, law)
     found.append(compare(best.matrix(), "==", A, f"the map, {label}"))

@@ -154,8 +154,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "hardened",
-        "Adversarial and free training step along the gradient at attacked inputs, by the weights of the examples; the "
-        "probabilities of a small classifier are means over all masks, and it predicts the most probable class.",
+        "Adversarial and free training step along the gradient at attacked inputs, by the weights of the examples, "
+        "with the divergence from clean predictions where it is asked for, each run of a batch as it would alone; a "
+        "fast attack ends up the slope. The probabilities of a small classifier are means over all masks, and it "
+        "predicts the most probable class.",
         (partial(step_checks.hardened, 1.0), partial(step_checks.hardened, 1.1)),
         (
             "training.Adversarial",

@@ -16,6 +16,7 @@ from droptics.attacks import (
     Averaged,
     CrossEntropy,
     Fgsm,
+    Logistic,
     Margin,
     Pgd,
     Threat,
@@ -246,7 +247,76 @@ def hardened(scale: float) -> list[Comparison]:
         found.append(compare(told, "==", scale * tensor(losses[::3]), f"losses before the first replay, {norm}"))
         for new, old in zip((*run.model.weights, *run.model.biases), weights, strict=True):
             found.append(compare(new, "==", old, f"replays, {norm}, box {box}"))
-    return [*found, *_classified(scale)]
+    return [*found, *_margin_step(scale), *_as_alone(scale), *_fast(scale), *_classified(scale)]
+
+
+def _margin_step(scale: float) -> list[Comparison]:
+    """An adversarial step of one output, the log odds of two classes, with the divergence of their chances."""
+    net, signs, size = network(2, 3, 4, 1), tensor([1.0, -1, -1, 1, 1]), 0.05
+    inputs, weights = normal(4, 5, 3), [part.detach().clone().requires_grad_() for part in (*net.weights, *net.biases)]
+
+    def margins(points: Tensor) -> Tensor:
+        return (torch.relu(points @ weights[0].mT + weights[2]) @ weights[1].mT + weights[3])[:, 0]
+
+    leaf = inputs.clone().requires_grad_()
+    (slopes,) = torch.autograd.grad(functional.softplus(-signs * margins(leaf)).sum(), leaf)
+    clean, there = margins(inputs), margins(inputs + scale * 0.1 * slopes.sign())
+    p, q = clean.sigmoid(), there.sigmoid()
+    apart = p * (p / q).log() + (1 - p) * ((1 - p) / (1 - q)).log()
+    steps = torch.autograd.grad((functional.softplus(-signs * clean) + 2 * apart).mean(), weights)
+    objective = Adversarial(Threat("linf", 0.1), Fgsm(Logistic()), Logistic(), consistency=2.0)
+    run = train(net, Sample(inputs, signs[:, None]), objective, steps=1, step_size=size, batch_size=None)
+    assert isinstance(run.model, ReLUNet)
+    new = [*run.model.weights, *run.model.biases]
+    return [
+        compare(one, "==", old.detach() - size * slope, "one step, one output")
+        for one, old, slope in zip(new, weights, steps, strict=True)
+    ]
+
+
+def _as_alone(scale: float) -> list[Comparison]:
+    """Networks that are trained as one batch go as each goes alone."""
+    found = []
+    nets, data = [network(seed, 3, 4, 3) for seed in (1, 7)], Sample(uniform(2, 8, 3), torch.arange(8) % 3)
+    stacked = [
+        [torch.stack(pair) for pair in zip(*parts, strict=True)]
+        for parts in ([net.weights for net in nets], [net.biases for net in nets])
+    ]
+    threat = Threat("l2", 0.2)
+    for objective in (Adversarial(threat, Fgsm(), consistency=2.0), Free(threat, 3, 0.1)):
+        settings: dict[str, Any] = {"steps": 1, "step_size": 0.05, "batch_size": None}
+        both = train(ReLUNet(*stacked), data, objective, **settings).model
+        for number, net in enumerate(nets):
+            alone = train(net, data, objective, **settings).model
+            for one, other in zip(both.tensors, alone.tensors, strict=True):
+                label = f"run {number} of a batch, {type(objective).__name__}"
+                found.append(compare(one[number], "==", scale * other, label))
+    return found
+
+
+def _fast(scale: float) -> list[Comparison]:
+    """One step of 1.25 radii from a random start ends up the slope: in the ball, and by a quarter of a radius at least.
+
+    Of one example the step of a unit's weights over that of its offset is the point where the unit was trained.
+    """
+    found, radius, size = [], 1e-3, 0.05
+    net, x, target = network(1, 3, 4, 3), uniform(5, 1, 3), torch.tensor([1])
+    leaf = x.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(functional.cross_entropy(net.outputs(leaf), target), leaf)
+    for norm in ("linf", "l2"):
+        objective = Adversarial.fast(Threat(norm, radius))
+        run = train(net, Sample(x, target), objective, steps=1, step_size=size, batch_size=None, seed=3)
+        assert isinstance(run.model, ReLUNet)
+        first, offset = run.model.weights[0] - net.weights[0], run.model.biases[0] - net.biases[0]
+        unit = int(offset.abs().argmax())
+        move = (first[unit] / offset[unit] - x[0]) / radius
+        way = slope[0].sign() if norm == "linf" else slope[0] / slope[0].norm()
+        climbed = move * way if norm == "linf" else move @ way
+        # the start takes one radius back at most; only a longer move is cut
+        found.append(compare(climbed, ">=", 0.25 * scale, f"up the slope, {norm}", precision=1e-2))
+        length = move.abs().max() if norm == "linf" else move.norm()
+        found.append(compare(length, "<=", 1.0, f"within the ball, {norm}", precision=1e-6))
+    return found
 
 
 def _classified(scale: float) -> list[Comparison]:
