@@ -395,10 +395,19 @@ def test_steps_are_halved_by_the_published_rule_and_never_grow(norm):
     now.rises = torch.tensor([8, 7, 8, 8])  # of ten steps: enough, too few, enough, enough
     now.last_step = torch.stack([now.step[0], now.step[1], now.step[2], 2 * now.step[3]])  # halved before: the last
     now.last_best = now.best_value - torch.tensor([1.0, 1.0, 0.0, 0.0])  # what stands still: the last two
+    now.gradient, now.value = now.gradient + 1, now.value - 1  # those of the points that they left
     before, stood = now.step.clone(), now.points.clone()
     after = search._adapted(now, region, 10, in_place=False)
     halved = torch.tensor([False, True, True, False])
     assert torch.equal(after.step, torch.where(halved, before / 2, before))
     assert torch.equal(after.points[halved], now.best_points[halved])
     assert torch.equal(after.points[~halved], stood[~halved])
+    # whoever returns has slope, value and past of the point to which it returns
+    for mine, best in ((after.gradient, now.best_gradient), (after.value, now.best_value)):
+        assert torch.equal(mine[halved], best[halved])
+    assert torch.equal(after.gradient[~halved], now.gradient[~halved])
+    assert torch.equal(after.value[~halved], now.value[~halved])
+    assert torch.equal(after.before[halved], now.best_points[halved])
+    assert torch.equal(after.before[~halved], now.before[~halved])
+    assert not bool(after.rises.any())
     assert torch.equal(after.last_step, before)

@@ -115,6 +115,20 @@ def test_blocks_do_not_change_the_result(method: Pgd, monkeypatch: pytest.Monkey
     torch.testing.assert_close(parts.clean, whole.clean)
 
 
+def test_a_batch_whose_outputs_depend_on_each_other_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The outputs of an example are taken relative to the mean input of the batch."""
+    net, points, labels = problem(2)
+    monkeypatch.setattr(search, "_BLOCK", 1)
+    sizes: list[int] = []
+
+    def centered(inputs: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(inputs))
+        return net(inputs - inputs.mean(0))
+
+    search.search(centered, points, labels, Threat("l2", 0.2, (0, 1)), Pgd(steps=3, stop="never"))
+    assert set(sizes) == {len(points)}
+
+
 def test_blocks_begin_at_their_own_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     net, points, labels = problem(2)
     threat = Threat("linf", 0.05, (0, 1))

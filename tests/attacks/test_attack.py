@@ -36,9 +36,10 @@ from droptics.attacks import (
     robustness_curve,
     smallest_margins,
 )
+from droptics.attacks.ascent import Trail
 from droptics.attacks.gradients import Autograd, PlainMlp, differentiable
 from droptics.attacks.losses import value_and_slope, values
-from droptics.attacks.search import search, tape_of
+from droptics.attacks.search import joined, search, tape_of
 from droptics.data import Sample
 from droptics.losses import Loss, Squared
 from droptics.models import ReLUNet, TwoLayerLinear
@@ -585,6 +586,24 @@ def test_batches_do_not_change_the_result() -> None:
     torch.testing.assert_close(whole.inputs, parts.inputs, atol=1e-12, rtol=0)
 
 
+def test_rates_of_batches_that_end_at_different_steps_are_joined() -> None:
+    """What a batch had fooled at its end stays fooled in the longer runs of others; gradients stand last."""
+
+    def ended(rows: int, *tally: int) -> Trail:
+        flags = torch.arange(rows) < tally[-2]
+        return Trail(torch.full((rows, 2), float(rows)), flags, ~flags, torch.tensor(tally), None, 10 * rows)
+
+    parts = [ended(3, 1, 3, 7), ended(5, 0, 1, 1, 2, 4, 30), ended(2, 2, 5), ended(4, 1, 1, 2, 9)]
+    told = joined(parts)
+    rates = [1 + 0 + 2 + 1, 3 + 1 + 2 + 1, 3 + 1 + 2 + 2, 3 + 2 + 2 + 2, 3 + 4 + 2 + 2]
+    assert told.tally.tolist() == [*rates, 7 + 30 + 5 + 9]
+    assert told.inputs[:, 0].tolist() == [3.0] * 3 + [5.0] * 5 + [2.0] * 2 + [4.0] * 4
+    assert told.fooled.tolist() == [True] * 3 + [True] * 4 + [False] + [True] * 2 + [True] * 2 + [False] * 2
+    assert told.stuck is not None
+    assert torch.equal(told.stuck, ~told.fooled)
+    assert told.queries == 140
+
+
 def test_modes_flags_and_gradients_are_left_alone(seeded: None) -> None:
     net = nn.Sequential(nn.Linear(12, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 3)).double()
     net[1].eval()
@@ -882,6 +901,15 @@ def test_adapter_has_the_usual_calling_convention(seeded: None) -> None:
     assert first(pictures[:0], labels[:0]).shape == (0, 3, 2, 2)
     with pytest.raises(ValueError, match=r"images must lie in \[0, 1\]"):
         first(pictures * 255, labels)
+
+
+@pytest.mark.parametrize(("pixels", "steps"), [(1, 1), (8, 10), (15, 18), (17, 21), (32, 36), (100, 104)])
+def test_steps_of_the_basic_method_are_the_fewer_of_the_two_numbers_of_its_paper(pixels: int, steps: int) -> None:
+    """min(eps + 4, 1.25 eps) for eps in pixels: five quarters up to 16, four more beyond."""
+    attacker = adapter.BIM(nn.Linear(2, 2), eps=(pixels + 1e-9) / 255, steps=0)
+    assert isinstance(attacker.method, Bim)
+    assert attacker.method.steps == steps
+    assert adapter.BIM(nn.Linear(2, 2), eps=pixels / 255, steps=7).method.steps == 7
 
 
 def test_adapters_climb_the_given_loss_and_draw_by_the_given_seed(seeded: None) -> None:

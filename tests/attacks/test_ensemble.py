@@ -416,6 +416,28 @@ def test_noise_that_fools_an_attack_is_not_robustness():
     assert any("only noise" in warning for warning in result.warnings)
 
 
+def test_what_is_overstated_are_examples_that_the_mean_over_masks_had_right():
+    """The mean is (f(0) + f(2 x)) / 2, f(x) = 2 - x - 6 relu(x - 1.2) + 26 relu(x - 1.9), by hand.
+
+    At 1 it is -0.1, wrong from the start; f falls there, and the mean is 0.85 where an attack on f ends, at 1.05. At
+    0.2 both are far from wrong; an attack on f fools it at 1.3 (0.1, and -0.25 at 1.35), where the mean is 5.6.
+    """
+    net = ReLUNet(
+        [torch.ones(3, 1).double(), torch.tensor([[-1.0, -6.0, 26.0]]).double()],
+        [-torch.tensor([0.0, 1.2, 1.9]).double(), torch.tensor([2.0]).double()],
+    )
+    mean = Averaged.of(net, Bernoulli(torch.tensor([0.5, 0.0, 0.0, 0.0]).double(), 4))
+    inputs = torch.tensor([[1.0], [0.2], [1.3]]).double()
+    assert torch.allclose(mean(inputs)[:, 0], torch.tensor([-0.1, 1.8, 5.6]).double(), atol=1e-6)
+    for rows, clean, robust in (([0, 1, 2], 2 / 3, 2 / 3), ([0], 0.0, 0.0), ([0, 0, 1], 1 / 3, 1 / 3)):
+        data = Sample(inputs[rows], torch.ones(len(rows)).double())
+        result = robust_accuracy(mean, data, Threat("linf", 0.05), [Pgd(Logistic(), steps=5, stop="never")])
+        assert (float(result.clean), float(result.robust)) == pytest.approx((clean, robust))
+        assert result.found_by.tolist() == [-1 if row == 0 else 1 for row in rows]
+        assert result.randomness is not None
+        assert result.randomness.overstated == 0.0
+
+
 def test_few_masks_are_summed_exactly():
     generator = torch.Generator().manual_seed(0)
     net = ReLUNet([torch.randn(4, 3, generator=generator).double(), torch.randn(3, 4, generator=generator).double()])

@@ -45,7 +45,8 @@ def test_the_shortest_move_inside_the_box_is_that_of_a_solver(norm):
     points = torch.rand(12, 6, generator=generator).double()
     slopes = torch.randn(12, 6, generator=generator).double()
     slopes[3, 2] = 0.0
-    region = Threat(norm, 0.1, (0, 1)).around(points)
+    # the box is measured from where the move begins, wherever the input lies
+    region = Threat(norm, 0.1, (0, 1)).around(torch.rand(12, 6, generator=generator).double())
     room = torch.where(slopes > 0, 1 - points, -points)
     most = (slopes * room).sum(1)
     rise = most * torch.rand(12, generator=generator).double()
@@ -85,6 +86,28 @@ def test_what_it_calls_fooled_is_wrong_and_inside_and_it_misses_little(norm):
     assert int(found.success.sum()) >= int(plain.success.sum()) - 3
     again = attack(net, data, threat, Fab(steps=40))
     assert torch.equal(found.inputs, again.inputs)
+
+
+@pytest.mark.parametrize("norm", DUAL)
+@pytest.mark.parametrize("start", [1.0, -3.0])
+def test_a_point_near_the_boundary_is_drawn_little_to_the_projection_of_its_input(norm, start, monkeypatch):
+    """On a line the boundary is at 0: a step is a share s of 1.05 times that from the input, the rest of its own.
+
+    The first ends at -0.05 start, a tenth of the input's own at most, and goes back by a tenth of its way, to 0.055
+    start. From there the two moves are 0.055 and 1 long: s = 0.055 / 1.055, and the second ends at
+    -0.05 (s + 0.055 (1 - s)) start. The third ends farther behind the boundary, from 0.095 start.
+    """
+    monkeypatch.setattr(BoundarySearch, "_shorten", lambda self: None)
+    layer = torch.nn.Linear(1, 1, bias=False).double()
+    torch.nn.init.ones_(layer.weight)
+    inputs, targets = torch.tensor([[start]]).double(), torch.tensor([1.0 if start > 0 else -1.0]).double()
+    region, share = Threat(norm, 1e-9).around(inputs), 0.055 / 1.055
+    nearest = 0.05 * (share + 0.055 * (1 - share))
+    for steps, behind in ((1, 0.05), (2, nearest), (3, nearest)):
+        search = BoundarySearch(differentiable(layer), region, targets, Fab(steps=steps), torch.Generator())
+        search.run()
+        assert float(search.distance[0]) == pytest.approx((1 + behind) * abs(start), rel=1e-12)
+        assert float(search.nearest[0, 0]) == pytest.approx(-behind * start, rel=1e-10)
 
 
 def test_a_later_run_begins_at_random_points_of_those_who_are_left(monkeypatch):

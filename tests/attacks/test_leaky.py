@@ -119,13 +119,13 @@ def test_robust_error_of_a_leaky_network_is_an_interval_that_shrinks_with_beta()
 @given(seed=st.integers(0, 5000), slope=st.floats(0.55, 1.0), radius=st.floats(0.05, 1.5))
 @settings(deadline=None, max_examples=15)
 def test_lemma_18_on_random_networks(seed: int, slope: float, radius: float) -> None:
-    """Claim: thesis-lem18. Against the strongest attack found, where it is beta-effective with the corrected beta."""
+    """Claim: thesis-lem18. Against the strongest attack found, where it is beta-effective with the printed beta."""
     net = network(seed, slope)
     points, signs = sample(seed, 12)
     steps, eta = 25, 1.0 / (float(net.top.square().sum()) * net.norm**2)
     mine = signs * net(reflected_pgd(net, points, signs, radius, eta, steps))
     best = torch.minimum(smallest_score(net, points, signs, radius, steps=80, restarts=3), mine)
-    beta = 4 * radius * (1 - slope) * float(net.top.abs().sum()) / math.sqrt(len(net.top))
+    beta = 2 * radius * (1 - slope) * float(net.top.abs().sum()) / math.sqrt(len(net.top))
     effective = best / net.norm < -beta
     gap = torch.sigmoid(-best) - (2 * torch.sigmoid(-mine) + 4 * radius**2 / (eta * steps))
     assert bool((gap[effective] <= 1e-9).all())

@@ -170,6 +170,9 @@ def test_cifar_faults(tmp_path):
     (tmp_path / "test_batch.bin").write_bytes(b"123")
     with pytest.raises(ValueError, match="multiple of 3073"):
         datasets.cifar10(tmp_path, split="test")
+    (tmp_path / "test_batch.bin").write_bytes(b"")
+    with pytest.raises(ValueError, match="has 0 bytes"):
+        datasets.cifar10(tmp_path, split="test")
     (tmp_path / "test_batch.bin").unlink()
     np.savez(tmp_path / "cifar10-test.npz", labels=np.zeros(2, np.uint8), coded=np.zeros((3, 2, 8, 8), np.uint8))
     with pytest.raises(ValueError, match="coded planes"):
@@ -521,6 +524,7 @@ def test_every_kind_of_number_and_text_is_read_from_parquet(tmp_path):
         for ratings in (pa.array([3, 4], pa.int16()), pa.array([Decimal(3), Decimal(4)]), pa.array(np.float16([3, 4]))):
             parquet.write_table(pa.table({"user": users, "item": ["é", "b"], "rating": ratings}), tmp_path / "r.pq")
             assert joined(tmp_path / "r.pq") == [(1, "é", 3.0), (2, "b", 4.0)]
+            assert [chunk.users.dtype for chunk in read_chunks(tmp_path / "r.pq")] == [np.int64]
     words = pa.array(["x", "y"]).dictionary_encode()
     parquet.write_table(pa.table({"user": words, "item": [b"p", b"q"], "rating": [3, 4]}), tmp_path / "r.pq")
     assert joined(tmp_path / "r.pq") == [("x", "p", 3.0), ("y", "q", 4.0)]
@@ -612,6 +616,15 @@ def test_planted_ratings():
     for size in ("ml-2m", (10, 10, 51), (0, 10, 1)):
         with pytest.raises(ValueError, match="must be"):
             datasets.planted_ratings(size)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 8, 32])
+def test_planted_inner_products_have_variance_one_half(rank):
+    values = datasets.planted_ratings((1000, 1000, 10**5), rank, 0.0, seed=rank, activity=(0.0, 0.0)).values
+    # Relative variances of their mean square: 2 / (1000 rank) of the squares of the factors of either side, and for
+    # the cells (E x^4 / (E x^2)^2 - 1) / 10^5 with E x^4 / (E x^2)^2 = 3 (1 + 2 / rank) for normal factors
+    error = np.sqrt(2 * 2 / (1000 * rank) + (2 + 6 / rank) / 10**5)
+    assert abs(np.mean((values.astype(np.float64) - 3.5) ** 2) / 0.5 - 1) < 4 * error
 
 
 def test_split_partitions():

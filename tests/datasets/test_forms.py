@@ -53,6 +53,21 @@ def test_ids_of_documents_are_whole_numbers_or_some_text(tmp_path, entry):
         joined(tmp_path / "r.json")
 
 
+@pytest.mark.parametrize("form", ["r.json", "r.jsonl"])
+@pytest.mark.parametrize(
+    "rating", ["true", "false", '"4"', "null", "[4]", "NaN", "-Infinity", "1e999", "1" + "0" * 400]
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_ratings_of_documents_are_finite_numbers(tmp_path, form, rating, named):
+    """True and false are no numbers in JSON, though they are in Python."""
+    first, second = (
+        f'{{"user": 1, "item": 2, "rating": {value}}}' if named else f"[1, 2, {value}]" for value in ("3", rating)
+    )
+    (tmp_path / form).write_text(f"{first}\n{second}" if form == "r.jsonl" else f"[{first}, {second}]")
+    with pytest.raises(ValueError, match=r"2: rating .* is not a finite number"):
+        joined(tmp_path / form)
+
+
 @pytest.mark.parametrize("name", ["r.jsonl", "r.jsonl.gz", "r.ndjson", "r.NDJSON.GZ"])
 @pytest.mark.parametrize("size", [64, 200, 1 << 20])
 def test_documents_of_lines_are_read_line_by_line_packed_or_not(tmp_path, name, size):

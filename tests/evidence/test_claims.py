@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import re
+import sys
 import time
 from dataclasses import asdict, replace
 from functools import partial
@@ -81,6 +82,12 @@ def test_two_numbers_share_the_scale_of_the_larger_one():
     assert (item.left, item.scale, item.holds) == (1.0, 1e6, True)
     assert not compare(left[1], "==", right[1]).holds
     assert not compare(left / 1e6, "==", right / 1e6 + 1e-6).holds
+
+
+def test_numbers_below_one_have_the_scale_of_one_unless_another_is_asked_for():
+    small = torch.tensor([1e-3, 2e-3], dtype=torch.float64)
+    for scale, wanted in (({}, 1.0), ({"scale": 0.0}, 2e-3), ({"scale": 0.5}, 0.5)):
+        assert compare(small, "==", small, **scale).scale == wanted
 
 
 def test_comparisons_hold_plain_numbers_whatever_they_are_given():
@@ -168,6 +175,9 @@ def test_every_claim_has_its_recorded_verdict_and_names_what_it_runs(paper):
     """One run of each claim under a profiler: the verdict, that all it names was executed, and that it names what its
     checks call; of laws, models and data, which these are about, it names the ones that it is about."""
     wrong, idle, silent = {}, {}, {}
+    for module in [module for name, module in sys.modules.items() if name.startswith("droptics.papers.")]:
+        for kept in [thing for thing in vars(module).values() if hasattr(thing, "cache_clear")]:
+            kept.cache_clear()  # what a check before this test trained would not be trained here
     for claim in select(claims(), None, paper):
         found = []
         run = executed(lambda claim=claim, found=found: found.append(decide(claim)))

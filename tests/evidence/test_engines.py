@@ -1,10 +1,13 @@
 """Engines by name, what they refuse, and commands that are asked for nothing or for pages."""
 
+import multiprocessing
 import os
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import evidence_toys as toys
 import pytest
@@ -19,7 +22,7 @@ from droptics.cli.reproduce import reproduce_command
 from droptics.cli.verify import verify_command
 from droptics.clusters import cores
 from droptics.evidence import engines
-from droptics.evidence.engines import Dask, Local, Processes, Task, engine
+from droptics.evidence.engines import Dask, Done, Local, Processes, Task, engine
 from droptics.evidence.figures import Cell, Figure, reproduce
 from droptics.papers import missing
 from droptics.papers.registry import Paper, unavailable
@@ -53,6 +56,12 @@ def test_any_exception_of_a_cell_is_its_error(parameters):
     done = engines.perform(Task("a", toys.square_cell, parameters))
     assert done.error.startswith("TypeError: ")
     assert done.rows == ()
+
+
+def test_seconds_of_a_cell_are_its_own():
+    start = time.perf_counter()
+    done = engines.perform(Task("a", toys.square_cell, {"number": 1, "seconds": 0.01}))
+    assert 0 < done.seconds <= time.perf_counter() - start
 
 
 def test_torch_has_its_threads_back_after_a_cell():
@@ -102,6 +111,25 @@ def test_an_idle_worker_ends_by_itself(started):
     assert worker.process.exitcode == 0
 
 
+def test_a_run_that_is_left_ends_the_workers_that_are_at_work(monkeypatch):
+    """An idle one is not terminated; it ends by itself when its pipe is closed."""
+    ended, ends = [], []
+
+    def start():
+        number, (ours, theirs) = len(ends), multiprocessing.Pipe()
+        ends.append(theirs)
+        if number == 0:  # the first has an answer at once, the second never
+            theirs.send(Done("0"))
+        process = SimpleNamespace(terminate=lambda: ended.append(number), join=lambda seconds: None)
+        return engines._Worker(process, ours)
+
+    monkeypatch.setattr(engines, "_start", start)
+    run = Processes(2).run([Task(str(i), toys.square_cell, {"number": i}) for i in range(2)])
+    assert next(run).key == "0"
+    run.close()
+    assert ended == [1]
+
+
 @pytest.mark.slow
 @posix
 def test_a_worker_that_died_while_idle_is_replaced(started):
@@ -135,6 +163,7 @@ def test_figures_that_cannot_run_say_why(tmp_path):
     never = unavailable("toy-fig2", "Toy", "Never", "It needs a ship.", "the ship has sailed")
     (artifact,) = reproduce([never], "smoke", tmp_path)
     assert artifact.skipped == "the ship has sailed"
+    assert (artifact.computed, artifact.resumed) == (0, 0)
     assert never.cells("paper") == []
     assert missing("gpu") in ("", "needs a GPU, none is visible to torch here")
     with pytest.raises(ValueError, match="toy-fig1 is filed under other"):
@@ -150,13 +179,16 @@ def test_commands_that_are_asked_for_nothing():
 
 def test_failed_comparisons_are_printed_and_pages_written(tmp_path, monkeypatch):
     monkeypatch.setenv("DROPTICS_DATA", "")
+    monkeypatch.setenv("COLUMNS", "240")
     monkeypatch.setattr("droptics.papers.reproduce", lambda *_: reproduce([toys.figure()], "smoke", tmp_path / "out"))
     printed = run(reproduce_command, "toy-fig1", "--data", str(tmp_path)).output
     assert "smallest square" in printed
+    assert "gallery" not in printed
     assert "not reproduced, as recorded" in printed
     assert os.environ["DROPTICS_DATA"] == str(tmp_path)
     verified = run(verify_command, "mianjy2018-thm3.6", "--pages", str(tmp_path / "pages"))
     assert verified.exit_code == 0
+    assert "mianjy2018-thm3.6" in verified.output.partition("claims: 1")[0]  # in the table, before the counts
     assert list((tmp_path / "pages").iterdir())
 
 

@@ -9,7 +9,7 @@ import torch
 from droptics.evidence.claims import Claim, Erratum, compare
 from droptics.evidence.pages import errata_page
 from droptics.evidence.provenance import places
-from droptics.evidence.rows import plain_value
+from droptics.evidence.rows import as_csv, plain_value
 from droptics.evidence.standing import Standing, standing_page
 
 
@@ -53,3 +53,9 @@ def test_rows_hold_plain_numbers_in_lists_of_lists_too():
     assert [type(one) for one in (told[0], told[1][0], told[1][1][0])] == [float, int, float]
     with pytest.raises(ValueError, match="got dict"):
         plain_value([[{}]])
+
+
+def test_rows_of_different_columns_are_written_under_all_of_them():
+    rows = [{"a": 1, "b": None}, {"c": "x,y", "a": 2.5}, {}, {"d": [1, 2], "b": 'say "no"'}]
+    assert as_csv(rows).split("\n") == ["a,b,c,d", "1,,,", '2.5,,"x,y",', ",,,", ',"say ""no""",,"[1, 2]"', ""]
+    assert as_csv(rows[:1]) == "a,b\n1,\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from droptics.files import limits
-from droptics.files.archives import unpack
+from droptics.files.archives import is_plain, unpack, zip_members
 
 
 @pytest.mark.parametrize("mode", ["gz", "bz2", "xz"])
@@ -40,3 +40,36 @@ def test_a_link_that_stands_in_the_folder_does_not_lead_members_out_of_it(tmp_pa
     with pytest.raises(ValueError, match=r"'a/b', which points outside"):
         unpack(tmp_path / "packed", folder, lambda _: True)
     assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("a", True),
+        ("a/b.c/d-e_f", True),
+        ("a..b/c...", True),
+        ("../a", False),
+        ("a/../b", False),
+        ("a/..", False),
+        ("..", False),
+        ("./a", False),
+        ("a/./b", False),
+        ("/a", False),
+        ("a//b", False),
+        ("a\\b", False),
+        ("\u00e4", False),
+        ("", False),
+    ],
+)
+def test_members_lie_below_their_archive(name: str, plain: bool, tmp_path: Path) -> None:
+    assert is_plain(name) == plain
+    if not name:
+        return
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr(name, b"x")
+    if plain:
+        with zip_members(tmp_path / "a.zip") as (_, members):
+            assert list(members) == [name]
+        return
+    with pytest.raises(ValueError, match="not plain"), zip_members(tmp_path / "a.zip"):
+        pass

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from droptics.files.graphs import _expression
-from droptics.files.modules import _check_script, _payloads
+from droptics.files.modules import _check_script, _payloads, _reach
 
 SCRIPT = Path(__file__).parents[1] / "support" / "malicious.py"
 HARMLESS = {  # read, since the part that would run is never looked at
@@ -108,3 +108,32 @@ def test_a_member_is_as_long_as_the_longest_of_its_tensors_needs(names, tmp_path
     width = _payloads({"config": {"small": table["small"]}}, "w_", tmp_path)[1]["w_0"] // 2
     assert width in (4, 8)
     assert _payloads({"config": table}, "w_", tmp_path)[1] == {"w_0": 9 * width}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int16, torch.bool])
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda whole: whole,
+        lambda whole: whole[7:],
+        lambda whole: whole[20:21],
+        lambda whole: whole.as_strided((2, 3), (10, 2), 5),
+        lambda whole: whole.as_strided((), (), 11),
+        lambda whole: whole.reshape(4, 6)[1:, ::2].mT,
+        lambda whole: whole[9:9],
+    ],
+    ids=["all", "later", "one", "strided", "scalar", "turned", "none"],
+)
+def test_a_tensor_reaches_to_its_last_entry_from_where_it_begins(dtype, cut):
+    whole = torch.arange(24).to(dtype)
+    number = {torch.float32: 7, torch.float64: 8, torch.int16: 3, torch.bool: 12}[dtype]
+    part = cut(whole)
+    places = cut(torch.arange(24)).flatten().tolist()
+    meta = {
+        "sizes": [{"as_int": side} for side in part.shape],
+        "strides": [{"as_int": step} for step in part.stride()],
+        "storage_offset": {"as_int": part.storage_offset()},
+        "device": {"type": "cpu"},
+        "dtype": number,
+    }
+    assert _reach(meta, "it") == (max(places, default=-1) + 1) * whole.element_size()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from droptics.files.arrays import read_numpy_tensors, read_tensors, write_arrays, write_tensors
+from droptics.files.arrays import read_npy, read_npz, read_numpy_tensors, read_tensors, write_arrays, write_tensors
 from droptics.files.modules import read_state
 from droptics.files.pages import check_column, check_pages
 
@@ -47,6 +47,20 @@ def test_what_is_written_has_its_entries_in_their_places(tmp_path):
     write_tensors(tmp_path / "t.safetensors", parts)
     for name, tensor in read_tensors(tmp_path / "t.safetensors").items():
         assert torch.equal(tensor, parts[name]), name
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (0, 3)])
+@pytest.mark.parametrize("kind", ["<f8", ">f4", "<i2", "<U3", "?"])
+def test_arrays_of_numpy_are_read_in_the_order_in_which_they_lie(tmp_path, shape, kind):
+    rows = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(kind)
+    views = {"rows": rows, "columns": np.asfortranarray(rows), "turned": rows.T, "back": rows[::-1] if shape else rows}
+    np.savez(tmp_path / "all.npz", **views)
+    found = read_npz(tmp_path / "all.npz")
+    for name, wanted in views.items():
+        np.save(tmp_path / "one.npy", wanted)
+        for told in (read_npy(tmp_path / "one.npy"), found[name]):
+            assert told.shape == wanted.shape, name
+            assert np.array_equal(told, wanted), name
 
 
 def _column(name, length, size):

@@ -204,6 +204,36 @@ class TestInspect:
         assert kinds.count("global minimum") == 1
         assert set(kinds) == {"global minimum", "strict saddle"}
 
+    def test_one_flat_direction_that_is_no_symmetry_is_degenerate(self) -> None:
+        """One unit, M = diag(4, 2), E x x^T = diag(1, 3), rate 1/2: at (0, 1) curvatures 0 and 48, and no minimum.
+
+        With a and b the squares of the weights, (a - 4)^2 + 4 a b + 3 (b - 2)^2 + (a + b)(a + 3 b) is quadratic: along
+        b = 1 - 2 a / 3 it falls by 2 a^2 / 3.
+        """
+        M, C = torch.tensor([4.0, 2.0]).double(), torch.tensor([1.0, 3.0]).double()
+        data, masks = Moments(torch.diag(C), torch.diag(M * C), torch.diag(M * C * M)), Bernoulli(0.5, 1)
+        found = landscapes.inspect(Autoencoder(torch.tensor([[0.0], [1.0]]).double()), data, masks)
+        assert (found.kind, found.inertia, found.symmetries) == ("degenerate", (0, 1, 1), 0)
+        assert found.gradient_norm <= 1e-14
+        close(found.objective, 16 + 3 + 3, 1e-14)
+        for square in (0.3, 0.01):
+            beside = torch.tensor([[square], [1 - 2 * square / 3]]).double().sqrt()
+            close(found.objective - objective(Autoencoder(beside), data, masks), 2 * square**2 / 3, 1e-7)
+
+    @pytest.mark.parametrize(("share", "strict"), [(0.0, False), (1e-11, False), (5e-10, False), (4e-9, True)])
+    def test_a_saddle_is_escaped_where_it_bends_by_more_than_rounding(self, share: float, strict: bool) -> None:
+        """The same point, M_1 = 4 (1 + 3 share): the curvature along the first axis is -48 share."""
+        M, C = torch.tensor([[4.0 * (1 + 3 * share), 2.0], [1.0, 3.0]], dtype=torch.float64)
+        data, masks = Moments(torch.diag(C), torch.diag(M * C), torch.diag(M * C * M)), Bernoulli(0.5, 1)
+        model = Autoencoder(torch.tensor([[0.0], [1.0]]).double())
+        if not strict:
+            with pytest.raises(ValueError, match="no strict saddle"):
+                landscapes.escape(model, data, masks)
+            return
+        way = landscapes.escape(model, data, masks)
+        assert way.curvature == pytest.approx(-48 * share, rel=1e-5)
+        close(way.direction[0].abs(), [[1.0], [0.0]], 1e-12)
+
     def test_lanczos_finds_the_same_direction(self, monkeypatch: pytest.MonkeyPatch) -> None:
         zero = TwoLayerLinear(torch.zeros(3, 4).double(), torch.zeros(4, 4).double())
         dense = landscapes.escape(zero, sample(), Bernoulli(0.4, 4))
@@ -315,6 +345,27 @@ def test_escape_from_a_deep_saddle() -> None:
     assert isinstance(out.model, DeepLinear)
 
 
+@pytest.mark.parametrize("variance", [0.25, 1.0, 3.0])
+def test_points_of_a_portrait_have_no_slope_whatever_the_variance_of_the_input(variance: float) -> None:
+    """E x^2 = v, E x y = 2 v: v times the criterion of y = 2 x, so the points are those of v = 1."""
+    moments = [torch.tensor([[value]], dtype=torch.float64) for value in (variance, 2 * variance, 4 * variance + 1)]
+    rates = torch.tensor([0.5, 0.2], dtype=torch.float64)
+    view = landscapes.portrait(Moments(*moments), Bernoulli(rates, 2), resolution=3, steps=1)
+    strengths = rates / (1 - rates)
+
+    def value(u: torch.Tensor) -> torch.Tensor:
+        squares = u.square()
+        return (2 - squares.sum()) ** 2 + strengths @ squares.square()
+
+    found = [torch.tensor(point, dtype=torch.float64) for points in view.points.values() for point in points]
+    assert len(found) == 9
+    for point in found:
+        assert float(torch.func.grad(value)(point).abs().max()) <= 1e-12
+    for alone, strength in enumerate(strengths.tolist()):
+        sizes = [abs(float(point[alone])) for point in found if point[1 - alone] == 0 != point[alone]]
+        assert sizes == pytest.approx([(2 / (1 + strength)) ** 0.5] * 2)
+
+
 def test_portrait_of_a_map_that_tied_weights_cannot_make() -> None:
     """Y = -2 x: the squares of the weights would have to be negative, so only the origin is critical."""
     data = Moments.of_map(torch.tensor([[-2.0]], dtype=torch.float64))
@@ -370,6 +421,20 @@ def test_tied_networks_turn_as_far_as_the_symmetric_part_of_the_map_lets_them(sy
         kept += abs(float(moved) - float(criterion(model, data, masks))) < 1e-12
     assert kept == (3 if symmetric else 1)
     assert symmetry_dimension(model, data) == kept
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
+@pytest.mark.parametrize("family", [TwoLayerLinear, Autoencoder])
+def test_rotations_of_correlated_inputs_are_no_symmetries(family, correlation: float) -> None:
+    """E y x^T = I keeps under all turns of both sides, E x x^T and with it the criterion does not."""
+    xx = torch.tensor([[1.0, correlation], [correlation, 1.0]]).double()
+    data, masks = Moments(xx, torch.eye(2).double(), 4 * torch.eye(2).double()), Bernoulli(0.3, 3)
+    weights = [normal(2, 3), normal(2, 3, seed=1)][: 2 if family is TwoLayerLinear else 1]
+    turn = torch.matrix_exp(torch.tensor([[0.0, 0.4], [-0.4, 0.0]]).double())
+    before, after = (float(criterion(family(*parts), data, masks)) for parts in (weights, [turn @ w for w in weights]))
+    assert (abs(after - before) < 1e-12) == (correlation == 0)
+    nodes = 3 if family is TwoLayerLinear else 0
+    assert symmetry_dimension(family(*weights), data) == nodes + (correlation == 0)
 
 
 @pytest.mark.parametrize("shift", [-40, 0, 40])
@@ -448,7 +513,12 @@ def test_rows_of_a_portrait_are_the_second_weight() -> None:
             close(view.values[i, j], torch.tensor(wanted, dtype=torch.float64), 1e-13)
 
 
-def test_outputs_that_see_few_inputs_turn() -> None:
-    """Rotations of five outputs that keep one move two columns: frames in four dimensions, of dimension five."""
+@pytest.mark.parametrize("size", [2.0**-40, 1.0, 2.0**40])
+def test_outputs_that_see_few_inputs_turn(size: float) -> None:
+    """Rotations of five outputs that keep one move two columns: frames in four dimensions, of dimension five.
+
+    However large the weights are, against which the sixth rotation is told to be none of its own.
+    """
     data = Moments(torch.eye(1).double(), normal(5, 1), 90 * torch.eye(5).double())
-    assert symmetry_dimension(TwoLayerLinear(normal(5, 2, seed=1), normal(1, 2, seed=2)), data) == 5 + 2
+    model = TwoLayerLinear(size * normal(5, 2, seed=1), size * normal(1, 2, seed=2))
+    assert symmetry_dimension(model, data) == 5 + 2

@@ -259,6 +259,16 @@ def test_a_lora_head_may_fall_whole_merged_or_not() -> None:
     close(explicit.penalties, before, 1e-12)
 
 
+def test_a_lora_layer_without_dropout_has_the_rate_zero() -> None:
+    """So peft makes it: what stands there instead of a dropout has no rate."""
+    layer, features = Lora(DROP), normal(4, FEATURES)
+    layer.lora_dropout["default"] = nn.Identity()
+    explicit = ExplicitDropout.of_lora(layer, Squared())
+    assert explicit.drop == 0
+    explicit(features)
+    assert torch.equal(explicit.penalties, torch.zeros(4).double())
+
+
 def test_offsets_of_lora_adapters_belong_to_the_outputs() -> None:
     layer = Lora(DROP).eval()
     layer.lora_A["default"].bias, layer.lora_B["default"].bias = nn.Parameter(normal(2)), nn.Parameter(normal(3))

@@ -132,6 +132,27 @@ def test_drop_connect_has_the_penalty_of_dropout_on_the_last_weights(per_example
     assert float(drawn.mean()) - plain == pytest.approx(exact, abs=4 * float(drawn.std()) / 4000**0.5)
 
 
+@pytest.mark.parametrize("shape", [(400,), (20, 20)])
+@pytest.mark.parametrize("per_example", [False, True])
+def test_every_example_has_a_mask_of_its_own_where_it_is_asked_for(per_example: bool, shape: tuple[int, ...]) -> None:
+    """Weights 1, 2, 4, ...: the output in binary is the mask of a row, 256 of them that are equally likely."""
+    torch.manual_seed(2)
+    layer = DropConnect(8, 2, 0.5, bias=False, per_example=per_example, dtype=torch.float64)
+    with torch.no_grad():
+        layer.weight.copy_(2.0 ** torch.arange(8).expand(2, 8))
+        rows = (layer(torch.ones(*shape, 8).double()) / 2).reshape(400, 2)
+    assert torch.equal(rows, rows.round())
+    if not per_example:
+        assert len(rows.unique(dim=0)) == 1
+        return
+    # of 400 draws about 256 (1 - exp(-400 / 256)) = 202 masks are seen, five standard deviations are 35
+    assert all(165 <= len(column.unique()) <= 240 for column in rows.mT)
+    bits = (rows.long()[..., None] >> torch.arange(8)) & 1
+    assert float((bits.double().mean(0) - 0.5).abs().max()) < 5 * 0.5 / 400**0.5
+    both = (bits[:, 0] * bits[:, 1]).double().mean(0)  # of the two outputs
+    assert float((both - 0.25).abs().max()) < 5 * (3 / 16 / 400) ** 0.5
+
+
 def test_drop_connect_shares_and_saves_the_parameters_of_a_linear_layer() -> None:
     linear = nn.Linear(4, 3)
     layer = DropConnect.of(linear, 0.3)

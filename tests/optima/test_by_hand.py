@@ -13,11 +13,12 @@ from droptics.data import Moments, Sample
 from droptics.errors import CertificateError
 from droptics.heads.projection import variable_projection
 from droptics.linalg.krylov import Krylov, Operator
-from droptics.masks import Bernoulli, Block, SlidingBlock
+from droptics.masks import Bernoulli, Block, Discrete, SlidingBlock
 from droptics.models import Autoencoder, Connections, Factorization, TwoLayerLinear
 from droptics.optima import certify, optimal_factors, optimum, optimum_of_map
 from droptics.optima.krylov import _answer, _bound, _estimated
 from droptics.optima.optimum import Certificate, Optimum, certify_bound, check_certified, optimum_rule, rounding
+from droptics.optima.stationary import alternate
 from droptics.optima.two_layer import best_factors, two_layer_bound, value_of_factors
 from droptics.penalties import criterion
 from droptics.spectra import OneRate, action
@@ -163,6 +164,34 @@ def test_a_search_that_is_not_closed_form_is_returned_with_its_gap():
     assert found.method.startswith("alternating least squares")
     assert found.gap >= -1e-9 * found.scale
     close(found.objective, float(criterion(found.model, sample(), SlidingBlock(0.3, 4, 2))), relative=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_of_all_starts_is_taken(seed):
+    """Stationary points of two values, 2.336 and 2.624, which least squares over the list of all masks finds, too."""
+    masks = [[2, 1, 7, 5], [16, 7, 7, 9], [11, 3, 7, 8], [5, 15, 19, 2], [0, 2, 8, 10], [12, 4, 2, 2]]
+    chances = torch.tensor([0.09, 0.17, 0.17, 0.15, 0.3, 0.12], dtype=torch.float64)
+    T = np.array([[-8, -4, 14, -5], [-16, 4, -1, -5], [-21, 1, 8, -11], [-15, -11, -5, 6]]) / 10
+    law = Discrete(torch.tensor(masks).double() / 10, chances)
+    atoms = [(z.numpy(), float(chance)) for z, chance in law.atoms()]
+
+    def best(known, wanted):
+        rows = np.concatenate([chance**0.5 * known * z for z, chance in atoms])
+        return np.linalg.lstsq(rows, np.concatenate([chance**0.5 * wanted for _, chance in atoms]), rcond=None)[0].T
+
+    def value(U, H):
+        return sum(chance * np.sum((T - (U * z) @ H.T) ** 2) for z, chance in atoms)
+
+    ends = []
+    for _ in range(8):
+        H = np.random.default_rng(len(ends)).standard_normal((4, 4))
+        for _ in range(100):
+            U = best(H, T.T)
+            H = best(U, T)
+        ends.append(value(U, H))
+    assert max(ends) - min(ends) > 0.2
+    U, H, _, _ = alternate(torch.from_numpy(T), law.characteristic, seed)
+    assert value(U.numpy(), H.numpy()) <= min(ends) * (1 + 1e-9)
 
 
 def test_gaps_scales_and_what_counts_as_rounding():

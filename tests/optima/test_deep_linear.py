@@ -239,6 +239,16 @@ class TestAllocation:
         scanned = simplex_maximum([lambda x, weight=weight: weight * (x / (x + a)) ** k for weight in b])
         close(sigmoid_maximum(np.log(b), a, k), scanned, 1e-8)
 
+    @pytest.mark.parametrize(("a", "k"), [(2e3, 1.0001), (50.0, 1.002), (0.1, 2.0)])
+    def test_sigmoid_maximum_of_weights_made_for_their_shares(self, a: float, k: float) -> None:
+        """Weights 1 / h'(x) make x stationary; where all of x is in the concave part it is the best of such shares."""
+        x = np.array([0.6, 0.2, 0.2])
+        slopes, gains = k * a * x ** (k - 1) / (x + a) ** (k + 1), (x / (x + a)) ** k
+        assert x.min() >= a * (k - 1) / 2
+        wanted = (gains / slopes).sum()
+        assert wanted > (1 / (1 + a)) ** k / slopes[0]  # one share alone
+        close(sigmoid_maximum(-np.log(slopes), a, k), wanted, 1e-12)
+
     @pytest.mark.parametrize(
         ("a", "k", "weights"),
         [

@@ -1,10 +1,15 @@
-"""What laws say of spectra: cutoffs of unequal rates, and the best mixture of two bounds."""
+"""What laws say of spectra: cutoffs of unequal rates, nuclear bounds, and the best mixture of two bounds."""
 
 import pytest
 import torch
+from cases import normal
+from compare import close
 
+from droptics.data import Moments
 from droptics.errors import NoClosedForm
 from droptics.masks import Bernoulli, Block, Discrete
+from droptics.models import TwoLayerLinear
+from droptics.penalties import penalty
 from droptics.spectra import action
 from droptics.spectra.any_law import AnyLaw, mixed
 
@@ -53,3 +58,29 @@ def test_blocks_have_a_closed_form_where_their_rates_are_one_number():
     )
     with pytest.raises(NoClosedForm, match="unequal rates"):
         action(Block(torch.tensor([0.3, 0.3, 0.3, 0.5]).double(), 8, 2)).value(spectrum)
+
+
+@pytest.mark.parametrize(
+    ("law", "size"),
+    [
+        (Block(0.3, 8, 2), 2),
+        (Block(0.6, 6, 3), 3),
+        (Block(vector(0.3, 0.5, 0.2, 0.6), 8, 2), 2),
+        (Block(0.3, 4, 1), 1),
+        (Bernoulli(0.3, 5), 1),
+        (RATES, 1),
+    ],
+)
+def test_the_nuclear_bound_of_a_law_is_attained_and_no_more(law, size):
+    """At shares n_b I of the blocks, in inverse proportion to their strengths; below other factors of any product."""
+    strengths = law.relative_variance.reshape(-1, size)[:, 0]
+    shares = (1 / strengths / (1 / strengths).sum()).sqrt()
+    factor = torch.cat([share * torch.eye(size, dtype=torch.float64) for share in shares], 1)
+    known, least = Moments.of_map(torch.zeros(size, size, dtype=torch.float64)), action(law).nuclear
+    close(penalty(TwoLayerLinear(factor, factor), known, law), float(least) * size**2, 1e-13)
+    close(least, 1 / float(size * (1 / strengths).sum()), 1e-14)
+    known = Moments.of_map(torch.zeros(3, 4, dtype=torch.float64))
+    for seed in range(20):
+        model = TwoLayerLinear(normal(3, law.size, seed=seed), normal(4, law.size, seed=seed + 50))
+        norm = float(torch.linalg.svdvals(model.U @ model.V.mT).sum())
+        assert float(penalty(model, known, law)) >= float(least) * norm**2

@@ -40,6 +40,14 @@ def test_a_population_has_its_moments():
     close(source._map @ data.xx @ source._map.mT + source._noise.mT @ source._noise, data.yy, 1e-12)
 
 
+def test_targets_of_a_wide_population_are_the_map_of_its_inputs():
+    """Forty outputs, which loops of our own compute: one run, some steps of eleven examples."""
+    data = Moments.of_map(normal(40, 3))
+    inputs, targets = _Population(data).draw(Sequential([0, 1], torch.device("cpu")), 0, 9, 11)
+    assert inputs.shape == (2, 9, 11, 3)
+    close(targets, inputs @ data.yx.mT, 1e-13)
+
+
 def test_stretches_follow_each_other_in_the_same_memory():
     """Two stretches of 256 steps: the same numbers as one training draws alone, masks kept by a caller stay."""
     data = Moments.of_map(normal(3, 4))

@@ -674,6 +674,30 @@ def test_a_divergence_names_the_size_of_its_own_step():
     assert caught.value.step_size == pytest.approx(0.4, rel=1e-6)
 
 
+def test_a_divergence_is_that_of_the_first_bad_step_of_each_run():
+    """Of four steps that are looked at together: bad ones follow, or good ones between, and weights are of the last."""
+    sizes, losses = torch.arange(1, 17).reshape(4, 4) / 100, torch.ones(4, 4)
+    losses[1:, 0], losses[2, 2], losses[3, 2] = math.inf, math.nan, 1e30  # run 1 stays, run 3 has bad weights alone
+    sound = torch.tensor([True, True, True, False])
+    weights = torch.arange(8.0).reshape(4, 2)
+    engine = SimpleNamespace(sound=lambda: sound, tensors=lambda: {"w0": weights})
+    with pytest.raises(Diverged) as caught:
+        Guard(torch.ones(4), sizes[0], "raise").check(engine, losses, sizes, 10, None)
+    assert (caught.value.step, caught.value.runs) == (11, (0, 2, 3))
+    assert caught.value.step_size == pytest.approx(0.05, rel=1e-6)
+    guard = Guard(torch.ones(4), sizes[0], "freeze")
+    before = guard.remember(engine)
+    weights += 100
+    guard.check(engine, losses, sizes, 10, before)
+    assert guard.frozen == {0: 11, 2: 12, 3: 13}
+    assert weights.tolist() == [[0.0, 1.0], [102.0, 103.0], [4.0, 5.0], [6.0, 7.0]]
+    assert torch.equal(guard.sizes, sizes[0] * torch.tensor([0.0, 1.0, 0.0, 0.0]))
+    losses[0] = math.inf  # what is frozen is not looked at again
+    losses[:, 1] = torch.tensor([1.0, 1.0, math.inf, 1.0])
+    guard.check(engine, losses, sizes, 20, before)
+    assert guard.frozen == {0: 11, 1: 22, 2: 12, 3: 13}
+
+
 @pytest.mark.parametrize(("count", "ends"), [(1, "(run 0)"), (8, "6, 7)"), (9, "6, 7, ...)")])
 def test_eight_diverged_runs_are_named(count, ends):
     assert ends in str(Diverged(3, 0.1, tuple(range(count))))
