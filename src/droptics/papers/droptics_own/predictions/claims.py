@@ -120,17 +120,23 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "strata",
-        "Sixteen or more masks of a site where it is possible that no unit falls (a chance above 0 in float64), "
-        "stratified by how many do: chances, sizes, weighed means and their variance are by definition.",
+        "Masks of independent units in strata of none, one and more drops: count_chances gives their sums over all "
+        "masks; allocate gives each stratum that can occur its share of the masks, a part spread evenly and the rest "
+        "by chance, rounded down, at least two, the largest what is left; draw_counted draws masks of a stratum by "
+        "their law given its drops; with chance c and n masks in each, the mean is sum c m, its variance sum c^2 S^2 "
+        "/ n.",
         (partial(moment_checks.strata, 1.0), partial(moment_checks.strata, 1.1)),
         ("predictions.strata.allocate", "predictions.strata.draw_counted"),
-        ENUMERATED,
+        "By enumeration of all masks, and a chi-squared test of draws. Sixteen masks or more; no drop at all has "
+        "a chance above 0 in float64.",
     ),
     room_claim(
         "observations",
-        "Densities, intervals, scores and calibration of observations around masked predictions, and the noise of the "
-        "largest likelihood, are those of the mixture over all masks; the noise has the units of the targets, where no "
-        "mask reaches one of them, too.",
+        "With normal noise s around the outputs of all masks, log_likelihood, pdf, cdf and interval are those of the "
+        "mixture, as are calibration's nll, rmse of the mean, pit, coverage and crps (to a cell of its grid); "
+        "conformal_factor is the ceil((n + 1) level)-th smallest |y - m| / sqrt(V + s^2), infinite beyond n; "
+        "fit_noise is the likeliest s between 0.1 and 1.5 times the rmse where the likelihood has one peak there, in "
+        "the unit of the targets; expected_calibration_error is the mean gap of confidence and accuracy over bins.",
         (partial(moment_checks.observations, 1.0), partial(moment_checks.observations, 1.05)),
         (
             "predictions.calibration",
@@ -139,14 +145,19 @@ CLAIMS: tuple[Claim, ...] = (
             "predictions.expected_calibration_error",
             "predictions.predictive",
         ),
-        ENUMERATED,
+        (
+            "By enumeration of all masks. A density below 1e-12 / rmse counts as that much in fit_noise. With masks "
+            "of normal noise, the normal law of variance V + s^2."
+        ),
     ),
     room_claim(
         "masked-families",
-        "Outputs of two-layer, tied, DropConnect, factored, deep and ReLU networks, of last layers and of inner sites "
-        "are their formulas under one mask, one for each example, a list, and a list for each; a batch of networks is "
-        "each network, predictions included; weights, masks, heads and sites that do not fit are refused by name, and "
-        "nothing is left behind in a module.",
+        "outputs(inputs, multipliers) of TwoLayerLinear, Autoencoder, Connections, DeepLinear, Factorization, "
+        "ReLUNet, LastLayer and Site is the sum over layers written out, without masks, under one for all examples, "
+        "one for each, a list, and a list for each; outputs of a batch of networks are those of each, as are its "
+        "predicted means, variances and covariances, those over all masks; weights, biases and masks of other sizes, "
+        "and heads and sites that a module lacks or does not run once, are refused by name; a module keeps no hook, "
+        "and its modes.",
         pair(family_checks.masked_families),
         (
             "predictions.predictive",
@@ -162,31 +173,40 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "modules-read",
-        "Heads whose weights are computed or whose outputs are written to, stacks whose parts do more than torch's, "
-        "masks that are written in place, modules that take several tensors or drop otherwise when they run again, "
-        "sites of modules of every kind, sequences that are packed, places of examples, runs with given masks and code "
-        "that may change are read as they are; calls count as dropping where a mode or a switch lets them drop; modes, "
-        "buffers, hooks, forwards, inputs and random numbers are put back.",
+        "Means and variances that predictive lists for a module are those over all masks also where its last layer "
+        "has computed weights or writes to its outputs, parts have forwards or hooks of their own, masks are written "
+        "in place, it takes several tensors, or layers drop inside. What draws outside its sites, or drops otherwise "
+        "when it runs again, is refused unless drawn; a module that was changed is read anew. Modes, parameters, "
+        "buffers, hooks, forwards, inputs and generators of torch, NumPy and Python are put back, after an error, "
+        "too.",
         pair(reading_checks.modules_read),
         ("predictions.predictive",),
-        "All masks; modules that show one thing each. A buffer that a pass replaces by one of another shape stays.",
+        (
+            "By enumeration of all masks; modules that show one thing each. A buffer that a pass replaces by one of "
+            "another shape stays."
+        ),
     ),
     room_claim(
         "predictions-answered",
-        "Densities, tables and quantiles are mixtures of normal laws, logarithms of densities to their ends and far "
-        "beyond, save in gaps of many deviations between outputs; words, costs and coverage of every answer, its "
-        "covariance, classes of drawn masks, which mixtures can be listed, what is refused, draws of every seed and "
-        "functions that drop are by definition.",
+        "With normal noise s, pdf, cdf, tables, quantiles and intervals are those of the mixture of normal laws over "
+        "all masks, within 9 s of all outputs; log_likelihood is the logarithm far outside, too, save in gaps of "
+        "many deviations between outputs. Answers name method, cost and confidence; drawn ones weigh their masks "
+        "alike, of which covariance and class probabilities are made, with 99 % intervals that hold as often; a seed "
+        "twice gives the same draws. Models, inputs, masks and methods that do not fit are refused by name; torch's "
+        "functional dropout counts as a site.",
         pair(answer_checks.predicted_answers),
         ("predictions.predictive", "predictions.Density", "predictions.Closure"),
-        "All masks; the same masks.",
+        (
+            "By enumeration of all masks; drawn answers from the same masks; the share that intervals hold over 60 "
+            "seeds."
+        ),
     ),
     Claim(
         "droptics-predictive",
         "droptics, the penalty read for one example",
         "Outputs linear in the mask, f(x; z) = f(x; 0) + sum_j z_j g_j(x), have mean f(x; 1) and covariance sum_ij "
         "Cbar_ij g_i(x) g_j(x)^T under every law of masks z with mean one and covariance Cbar; the penalty is its "
-        "trace averaged over examples.",
+        "trace averaged over examples by their weights. predictive, VarianceHead and DropoutRidge.predict give them.",
         check=partial(predictive_checks.linear_covariance, 1.0),
         control=partial(predictive_checks.linear_covariance, 1.01),
         objects=("predictions.predictive", "layers.VarianceHead", "heads.ridge.DropoutRidge", "penalties.penalty"),
@@ -207,8 +227,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-predictive-mixture",
         "droptics",
-        "Outputs that are affine in the last mask: with center c and covariance Q given the earlier masks, "
-        "mean f = E c and Cov f = E Q + Cov c.",
+        "Where outputs are affine in the last mask, with mean c and covariance Q given the earlier masks, of which "
+        "the last one is independent: mean f = E c and Cov f = E Q + Cov c, over the earlier masks.",
         check=partial(predictive_checks.mixture, True),
         control=partial(predictive_checks.mixture, False),
         objects=("predictions.predictive",),
@@ -230,11 +250,14 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics",
         "An output that is c_a plus independent terms of characteristic functions phi_aj given the early mask a, of "
         "chance pi_a, has with normal noise of deviation s the density (1/pi) int_0^inf Re[e^(-i theta y) sum_a pi_a "
-        "e^(i theta c_a) prod_j phi_aj(theta)] e^(-theta^2 s^2/2) d theta at y; for bounded outputs the trapezoid rule "
-        "of step 2 pi / (range of outputs and y + 18 s) up to 8.5 / s reaches rounding.",
+        "e^(i theta c_a) prod_j phi_aj(theta)] e^(-theta^2 s^2/2) d theta at y; for bounded outputs the trapezoid "
+        "rule of step 2 pi / (range of outputs and y + 18 s) up to 8.5 / s is right to 1e-16 / s, but for rounding.",
         check=partial(predictive_checks.density, 1.0),
         control=partial(predictive_checks.density, 1.01),
         objects=("predictions.predictive", "predictions.Density"),
-        note=PROVED + " The error of the rule is the mass outside one period, below 1e-18, and beyond the last angle.",
+        note=(
+            "Proved: copies of the density one period off lie 18 s away or more, and what the rule leaves off beyond "
+            "the last angle is below 1e-16 / s."
+        ),
     ),
 )

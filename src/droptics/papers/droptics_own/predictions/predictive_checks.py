@@ -33,7 +33,8 @@ def _listed(model: Model, inputs: Tensor, masks: MaskLaw) -> tuple[Tensor, Tenso
 
 def linear_covariance(scale: float) -> list[Comparison]:
     """Covariance of every linear family against the list of masks, and its mean trace against the penalty."""
-    data = sample(1, 5, INPUTS, OUTPUTS)
+    plain = sample(1, 5, INPUTS, OUTPUTS)
+    data = Sample(plain.inputs, plain.targets, 3 * simplex(10, 5))
     two_layer = TwoLayerLinear(normal(2, OUTPUTS, 6), normal(3, INPUTS, 6))
     connections = Connections(normal(4, OUTPUTS, 2), normal(5, INPUTS, 2))
     laws: list[tuple[Model, MaskLaw]] = [
@@ -60,7 +61,7 @@ def linear_covariance(scale: float) -> list[Comparison]:
         g = torch.stack([model.outputs(data.inputs, z) - model.outputs(data.inputs, none) for z in one])
         stated = scale * torch.einsum("ij,ink,jnl->nkl", _spread(law), g, g)
         found.append(compare(stated, "==", covariance, f"sum_ij Cbar_ij g_i g_j^T, {name}", precision=1e-12))
-        trace = scale * covariance.diagonal(dim1=1, dim2=2).sum(-1).mean()
+        trace = scale * data.shares @ covariance.diagonal(dim1=1, dim2=2).sum(-1)
         found.append(compare(trace, "==", penalty(model, data, law), f"trace, {name}", precision=1e-12))
     factors, pairs = Factorization(normal(7, 5, 3), normal(8, 4, 3)), torch.tensor([[0, 0], [4, 3], [2, 1]])
     _, covariance = _listed(factors, pairs, Bernoulli(0.25, 3))
