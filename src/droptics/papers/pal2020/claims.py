@@ -227,7 +227,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm4.1",
         f"{SOURCE}, Theorem 4.1, (55)",
-        "DropConnect on the weights V of U V^T g(X) has dropout's penalty, (1-theta)/theta sum_i ||u_i||^2 ||g(X)^T "
+        "For all U, V and g(X) DropConnect on V has dropout's objective: with the entries of Z i.i.d. Ber(theta), E "
+        "||Y - (1/theta) U (Z o V)^T g(X)||_F^2 = ||Y - U V^T g(X)||_F^2 + (1-theta)/theta sum_i ||u_i||^2 ||g(X)^T "
         "v_i||^2.",
         "false",
         check=partial(connection_checks.drop_connect, connection_checks.as_dropout),
@@ -238,8 +239,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm4.1-corrected",
         f"{SOURCE}, Theorem 4.1, corrected",
-        "DropConnect on the weights V of U V^T M, M = g(X) with rows M_i, has the penalty (1-theta)/theta sum_k "
-        "||u_k||^2 sum_i v_ik^2 ||M_i||^2.",
+        "With the entries of Z i.i.d. Ber(theta) and M = g(X), E ||Y - (1/theta) U (Z o V)^T M||_F^2 = ||Y - U V^T "
+        "M||_F^2 + (1-theta)/theta sum_k ||u_k||^2 sum_i v_ik^2 ||M_i||^2 for all U, V and M, M_i the rows of M.",
         check=lambda: [
             *connection_checks.drop_connect(connection_checks.of_connections),
             *connection_checks.drop_connect(connection_checks.by_connections),
@@ -250,8 +251,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-cor4.2",
         f"{SOURCE}, Corollary 4.2, (20)",
-        "For every linear network U V^T X DropConnect on V has the deterministic objective of dropout, "
-        "||Y - U V^T X||_F^2 + (1-theta)/theta sum_i ||u_i||^2 ||X^T v_i||^2.",
+        "For every linear network U V^T X, and the entries of Z i.i.d. Ber(theta), E ||Y - (1/theta) U (Z o V)^T "
+        "X||_F^2 is dropout's deterministic objective, ||Y - U V^T X||_F^2 + (1-theta)/theta sum_i ||u_i||^2 ||X^T "
+        "v_i||^2.",
         "false",
         check=partial(connection_checks.uncorrelated_inputs, 0.05),
         # the library's penalties are those of all masks for every X: only the printed sum fails
@@ -277,8 +279,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-sec5.3",
         f"{SOURCE}, Section 5.3",
-        "Where 2k-1 blocks lie over a unit, which falls with any of them, keeping each with probability "
-        "1-(1-theta)^(1/(2k-1)) keeps the unit with probability theta.",
+        "A unit under 2k-1 blocks that is dropped with any of them is kept with probability theta if each block is "
+        "kept, independently, with probability 1-(1-theta)^(1/(2k-1)).",
         "false",
         check=partial(checks.sliding, checks.printed_matching),
         control=partial(checks.sliding, lambda drop, block: (1 - drop) ** (1 / block)),
@@ -288,8 +290,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-sec5.3-corrected",
         f"{SOURCE}, Section 5.3, corrected",
-        "Blocks of size r that start anywhere, cut at the edges, each kept independently with theta' = theta^(1/r), "
-        "keep every unit with theta; Cbar_ij = theta^(-(1-|i-j|/r)_+) - 1 tapers with the distance.",
+        "A block of r units starts at each of -(r-1), ..., d-1, cut at the ends of 0, ..., d-1, and is kept "
+        "independently with probability theta^(1/r); a unit is kept when all r blocks over it are. Then every unit is "
+        "kept with probability theta, and Cbar_ij = theta^(-(1-|i-j|/r)_+) - 1, a taper in the distance.",
         check=lambda: [
             *checks.sliding(lambda drop, block: (1 - drop) ** (1 / block)),
             *checks.sliding_moments(lambda distance, block: (1 - distance / block).clamp_min(0)),

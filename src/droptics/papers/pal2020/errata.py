@@ -95,7 +95,7 @@ print(f(F(2, 3), F(1, 2)))  # two equal units u_i v_i = A/2: penalty 2 (A/2)^2""
         r"+ \tfrac{1-\theta}{\theta} \sum_{i=1}^d \|u_i\|_2^2 \|g_\Gamma(X)^\top v_i\|_2^2",
         "For any inputs to the layer, as stated; for inputs whose rows are orthogonal it is right.",
         "(55) takes the variance of a sum over independent entries z_ki v_ki to be that of one coin for the whole "
-        "column. The penalty is the sum over single connections, v_ki^2 ||row k of g(X)||^2.",
+        "column. In place of ||g(X)^T v_i||^2 stands the sum over single connections, v_ki^2 ||row k of g(X)||^2.",
         "pal2020-thm4.1-corrected",
         """\
 from fractions import Fraction as F
@@ -108,9 +108,9 @@ print(sum(F(1, 4) * (2 * (z + w) - 2) ** 2 for z in coin for w in coin))""",
         r"\tfrac{1-\theta}{\theta} \sum_{i=1}^d \|u_i\|_2^2 \|X^\top v_i\|_2^2",
         "Frobenius norms, any inputs X: Theorem 4.1 for a single layer.",
         "As there: coins of single connections are taken for one coin of a unit. It is right where the rows of X are "
-        "orthogonal, as uncorrelated inputs have them in expectation, those of the experiments among them. That "
-        "low rank is induced remains true, by the nuclear norm of U V^T with its columns scaled by the lengths of the "
-        "rows of X.",
+        "orthogonal, as centered uncorrelated inputs have them in expectation, those of the experiments among them. "
+        "That low rank is induced remains true, by the nuclear norm of U V^T with its columns scaled by the lengths of "
+        "the rows of X.",
         "pal2020-cor4.2-corrected",
         """\
 from fractions import Fraction as F
@@ -137,9 +137,9 @@ print(block ** (2 * k - 1))  # and is kept when all 2k - 1 blocks over it are"""
         r"\Lambda(A) = \frac{1-\bar\theta}{\bar\theta} \inf_d \inf_{U, V : A = U V^\top X} \frac dr \sum_{i=1}^k "
         r"\|U_i V_i^\top X\|_F^2 \text{ ``is not necessarily convex''}",
         "A caution before the analysis, and nothing rests on it: the envelope will turn out to be tight.",
-        "With the width free it is convex: putting factorizations of A and B side by side, each taken t and 1-t times, "
-        "gives one of the mixture, so Lambda is the square of the gauge inf sum ||B_i||_F. It equals its envelope. At "
-        "a fixed width it need not be convex.",
+        "With the width free it is convex: factorizations of A and B, repeated until their blocks are t to 1-t, side "
+        "by side give t A + (1-t) B at t and 1-t of their values. Lambda is beta times the square of the gauge inf sum "
+        "||B_i||_F, and its own envelope. At a fixed width it need not be convex.",
         "pal2020-eq9",
         """\
 from fractions import Fraction as F

@@ -181,9 +181,11 @@ def norm_facts(factor: float) -> list[Comparison]:
         if seed < 3:
             filled = [water_filling(a, r) ** 0.5 for r in range(1, 9)]
             found.append(compare(values, "==", filled, "by water filling", precision=1e-8))
+        found.append(compare(k_support(a, 9), "==", a.norm(), "l2 at r = 9"))
         for r in (1, 3, 5):
-            sparse = torch.nn.functional.pad(a[:r] / a[:r].norm(), (0, 8 - r))
-            found.append(compare(k_support(sparse, r), "==", 1.0, "r values of norm one"))
+            sparse = torch.nn.functional.pad(a[:r] / a[:r].norm(), (8 - r, 0))
+            for more in (r, r + 2):
+                found.append(compare(k_support(sparse, more), "==", 1.0, f"{r} values of norm one, r={more}"))
             found.append(compare(sparse.abs().sum(), "<=", r**0.5, "their l1 norm"))
     return found
 
