@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from droptics.audits.rare import SELDOM, Masks, chance_of_usual, draw_unusual, usual
 from droptics.audits.runs import Base, Law, Runs, draw
 
 RESOLVED = (0.2, 0.01)  # half width at most this share of the penalty, or of the sum of all
@@ -29,9 +30,28 @@ def remainder(
 ) -> tuple[Tensor, Tensor]:
     """One draw of the masks of some sites: (r_i, l_i(z) - l_i(1)), both times the weights of the examples.
 
-    Cost: the share of a pass that is left from the first of the sites on.
+    Where the usual mask is likely, it is run once, draws are others, and both are one number for the batch, since
+    examples are then no longer independent. Cost: the share of a pass that is left from the first of the sites on.
     """
-    masks = {law.name: draw(law, base, law.rate if rate is None else rate, generator) for law in laws}
+    chance = chance_of_usual(laws, base, rate)
+    if chance < SELDOM:
+        masks = {law.name: draw(law, base, law.rate if rate is None else rate, generator) for law in laws}
+        return _beyond(runs, base, laws, masks)
+    key = tuple((law.name, rate) for law in laws)
+    if key not in base.usual:
+        base.usual[key] = _beyond(runs, base, laws, usual(laws, base, rate))
+    if chance == 1:
+        return _mixed(base.usual[key], base.usual[key], chance)
+    return _mixed(base.usual[key], _beyond(runs, base, laws, draw_unusual(laws, base, generator, rate)), chance)
+
+
+def _mixed(usual: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor], chance: float) -> tuple[Tensor, Tensor]:
+    rest, plain = ((chance * a.sum() + (1 - chance) * b.sum()).reshape(1) for a, b in zip(usual, other, strict=True))
+    return rest, plain
+
+
+def _beyond(runs: Runs, base: Base, laws: Sequence[Law], masks: Masks) -> tuple[Tensor, Tensor]:
+    """(r_i, l_i(z) - l_i(1)) of given masks."""
     first = min(laws, key=lambda law: base.recording.places[law.name]).name
     plain = runs.losses(masks, (base.recording, base.recording.places[first])) - base.sums
     rest = plain

@@ -19,6 +19,7 @@ from droptics.audits.criteria import MeanSquared, counted, parts
 from droptics.audits.discovery import AuditedSite
 from droptics.audits.measuring import PLAIN_DRAWS, Plan, accuracy, plain, sampled
 from droptics.audits.outcomes import MOST_OUTCOMES, alone, left_out, together, tree_cost
+from droptics.audits.rare import SELDOM, chance_of_usual
 from droptics.audits.runs import BACKWARD, Base, Law, Runs, draw, units
 from droptics.audits.tails import MOST_OUTPUTS, Hidden, affine_sites, confirmed, energies
 from droptics.audits.tallies import Mean, Tally
@@ -109,6 +110,11 @@ class _Round:
     def left(self) -> float:
         """What is left of the budget; without end where draws are given."""
         return math.inf if self.plan.draws is not None else self.plan.budget - self.runs.spent
+
+    def has_one_number(self, law: Law, rate: float | None = None) -> bool:
+        """Whether draws of a site are one number for the batch, so that one draw tells no spread."""
+        apart = len(self.base.sums) > 1 and self.base.axes[law.name] is not None
+        return not apart or chance_of_usual([law], self.base, rate) >= SELDOM
 
     def rows(self, draws: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """Draws by examples, with the weights of the examples."""
@@ -224,7 +230,7 @@ def _total(batch: _Round, clean: float, weight: float) -> bool:
 def _decide(batch: _Round, laws: Sequence[Law], total: bool) -> tuple[dict[str, int], list[Tensor]]:
     """Draws of every site and of all together, and draws of the latter that were made on the way."""
     base, plan = batch.base, batch.plan
-    single = {law.name: len(base.sums) == 1 or base.axes[law.name] is None for law in batch.laws}
+    single = {law.name: batch.has_one_number(law) for law in batch.laws}
     if plan.draws is not None:
         return {TOTAL: plan.draws, **{law.name: plan.draws for law in laws}}, []
     several = PLAIN_DRAWS if any(single.values()) else TOTAL_DRAWS
@@ -248,7 +254,7 @@ def _curves(batch: _Round, laws: Sequence[Law]) -> None:
     if tally.curve_draws is None:
         costs = sum(base.recording.share(law.name) for law in laws) * len(plan.rates)
         room = math.floor(batch.left / costs) if plan.draws is None and costs > 0 else plan.draws or PLAIN_DRAWS
-        single = any(len(base.sums) == 1 or base.axes[law.name] is None for law in laws)
+        single = any(batch.has_one_number(law, rate) for law in laws for rate in plan.rates)
         tally.curve_draws = plan.draws or (0 if room < (PLAIN_DRAWS if single else 1) else min(room, PLAIN_DRAWS))
     for law in tracked(laws if tally.curve_draws else (), "other rates", "site"):
         for rate in plan.rates:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,6 +59,7 @@ class Base:
         slopes: Derivatives of the summed loss by them; empty where the module cannot be differentiated.
         axes: Where the examples are in the masks of a site; None where its masks reach other examples too.
         recording: What each part returned.
+        usual: What nearly certain masks of some sites do, where they were run.
     """
 
     sums: Tensor
@@ -68,6 +69,7 @@ class Base:
     slopes: dict[str, list[Tensor]] = field(default_factory=dict)
     axes: dict[str, int | None] = field(default_factory=dict)
     recording: Recording = field(default_factory=Recording)
+    usual: dict[Hashable, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     def per_example(self, values: Tensor, site: str) -> Tensor:
         """Sums of entries of a site's mask that belong to each example; one sum where they do not belong to one."""
