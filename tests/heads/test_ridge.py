@@ -116,6 +116,17 @@ def test_leave_one_out_on_random_problems(examples: int, features: int, seed: in
     close(model.loo_errors_, expected, 1e-8)
 
 
+@pytest.mark.parametrize(("examples", "features", "block"), [(6, 8, 1), (5, 8, 4), (5, 30, 1), (12, 3, 1)])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_leave_one_out_at_tiny_rates(examples: int, features: int, block: int, intercept: bool) -> None:
+    """Of fewer examples than features nearly nothing is left open by the example that is left out."""
+    X, Y = problem(examples, features, 1, 3)
+    rates = [10.0**-k for k in range(2, 11)]
+    model = DropoutRidgeCV(rates, block=block, fit_intercept=intercept).fit(X, Y[:, 0])
+    expected = [refitted_error(X, Y, np.ones(examples), rate, block, intercept) for rate in rates]
+    close(model.loo_errors_, expected, 1e-7)
+
+
 def test_weights_count_copies() -> None:
     X, Y = problem(12, 3, 1)
     counts = np.random.default_rng(0).integers(0, 4, 12)

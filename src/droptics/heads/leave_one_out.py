@@ -31,6 +31,8 @@ EPS = float(np.finfo(np.float64).eps)
 MAX_STEPS = 500
 # Examples that hold nearly all the energy of a block are refitted instead: without them the block is empty.
 ALONE = 1 - 1e-6
+# Below this lambda an inverse whose entries are as large as 1 / lambda is too rough beside what it leaves open.
+TINY = 1e-2
 # Below this share of the energy a fixed-point iteration is as fast as conjugate gradients, and simpler per step.
 SMALL = 0.1
 
@@ -125,7 +127,7 @@ class Whitened:
         self._conjugate(strength, np.flatnonzero(~small & ~alone), inverse, solved)
         slack = 1 - copies / left * (self.centered * solved).sum(1)
         fitted = solved @ (self.right.T * self.values) @ self.loadings
-        alone |= slack < 1e-7
+        alone |= slack < 1e-5  # what is left has lost so many of its digits
         return (self.residual - fitted) / np.where(alone, 1.0, slack * left)[:, None], alone
 
     def _iterate(self, strength: float, index: Index, rate: float, inverse: Solver, solution: Array) -> None:
@@ -189,12 +191,22 @@ class Whitened:
         """B^-1 for rows, B = E d d^T + lambda: a dense product, or a low-rank one when examples are few."""
         inside = self.right.T / (self.values**2 + strength)
         rank, size = self.right.shape
+        if 0 < strength < TINY and rank < size:
+            return lambda rows: self._split(rows, strength)
         if strength > 0 and 2 * rank < size:
             return lambda rows: (rows @ inside + (rows @ self.right.T) / -strength) @ self.right + rows / strength
         dense = inside @ self.right
         if strength > 0 and rank < size:
             dense += (np.eye(size) - self.right.T @ self.right) / strength
         return lambda rows: rows @ dense
+
+    def _split(self, rows: Array, strength: float) -> Array:
+        """B^-1 for rows by what lies in the range of E d d^T and what does not, which must not return by rounding."""
+        inside = rows @ self.right.T
+        outside = rows - inside @ self.right
+        # what subtraction has left of the range, divided by a small lambda, would count more than the rest of it
+        back = outside @ self.right.T
+        return (inside / (self.values**2 + strength) - back / strength) @ self.right + outside / strength
 
     def error(self, x: Array, y: Array, strength: float) -> Array:
         """Error at an example that was not among the fitted ones, (outputs,)."""

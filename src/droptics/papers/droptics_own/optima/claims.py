@@ -116,13 +116,15 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-loo",
         "droptics",
-        "Linear regression under dropout on its inputs, one by one or by blocks: the exact leave-one-out errors of a "
-        "whole path of rates, of refits that forget an example in the penalty too, follow from one singular value "
-        "decomposition; the rate of the least mean is chosen.",
+        "Linear regression under dropout on its inputs, one by one or by blocks, at rates above zero: loo_errors_ of "
+        "DropoutRidgeCV are the mean squared errors at every example of the least-squares fit, of least norm where it "
+        "is not unique, to the others, which forgets the example in the penalty, too; the whole path of rates takes "
+        "one singular value decomposition, and drop_ is the rate of the least mean.",
         check=partial(left_out_checks.leave_one_out, True),
         control=partial(left_out_checks.leave_one_out, False),
         objects=("heads.ridge.DropoutRidgeCV",),
-        note=PROVED + " Examples that hold nearly all energy of a block are refitted.",
+        note=PROVED + " Examples that hold nearly all energy of a block, or of whose error less than 1e-5 is left, are "
+        "refitted.",
     ),
     Claim(
         "droptics-deep-optimum",
