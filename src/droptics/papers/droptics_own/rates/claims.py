@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from droptics.evidence.claims import Claim
-from droptics.papers.droptics_own.instruments import ENUMERATED, PROVED, WRITTEN, pair, room_claim
+from droptics.papers.droptics_own.instruments import ENUMERATED, WRITTEN, pair, room_claim
 from droptics.papers.droptics_own.rates import (
     answer_checks,
     design_checks,
@@ -21,110 +21,137 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-shared-masks",
         "droptics, common random numbers",
-        "Copies at rates p < q that compare the same uniforms differ, on average over draws, at a share q - p of the "
-        "units, the least that any pair of masks at these rates can, and what falls at p falls at q in every draw.",
+        "Copies under SharedMasks at rates p < q that compare the same uniforms differ, on average over draws, at a "
+        "share q - p of the units, the least that any pair of masks at these rates can; what falls at p falls at q "
+        "in every draw, and at a rate of 1 all outputs are zero.",
         check=partial(shared_mask_checks.shared_masks, True),
         control=partial(shared_mask_checks.shared_masks, False),
         objects=("rates.masking.SharedMasks",),
-        note=PROVED + " By 40,000 units with a fixed seed, within five standard errors.",
+        note="Proved. By 40,000 units with a fixed seed, within five standard errors. Uniforms are multiples of 2^-24, "
+        "to which rates count.",
     ),
     room_claim(
         "modules-in-full",
-        "Attention and recurrent layers under given masks are torch's layers with multipliers between; replayed runs, "
-        "names of places, sites, chains of three layers, left-out losses, joined examples, losses of each by its "
-        "labels that count, and answers on rates, written, read and drawn, are by definition.",
+        "Attention and stacked recurrent layers that run with given multipliers, of the weights or between layers, "
+        "are torch's with these multipliers written in; a replayed run has the outputs and names of places of the "
+        "first; Site multiplies entries or channels of an inner layer by its mask; of chains of three linear layers "
+        "the training loss is the mean over all masks, of DropoutRidge left-out losses are those of refits; the loss "
+        "of an example is the mean over its labels that count; Rates are equal after to_dict and from_dict, and plot "
+        "losses -+ two errors.",
         pair(watched_module_checks.modules_in_full),
         ("models.Site", "rates.Rates", "heads.ridge.DropoutRidge"),
-        f"{ENUMERATED} Torch's own layers; refits.",
+        "By enumeration of all masks, torch's own layers, and refits.",
     ),
     room_claim(
         "divided-rates",
-        "On losses that are known a tied rate is judged beside a constant output, and divided as its design, effects, "
-        "path, surest step and guard say.",
+        "On losses that are a known function of the rates: half of the examples tell the effect of every site, from "
+        "a two-level design about the tied rate or exactly; a path goes against those beyond two errors; of its "
+        "points, and of the best corner where its gain exceeds its error, that of largest gain less error is kept "
+        "where on the other half Student's test at 5 % finds it better than the tied rate. judge says flat where no "
+        "rate beats a constant output; no_split names one site, a flat verdict and rate 0.",
         pair(answer_checks.divided_rates),
         ("rates.two_level", "rates.verdicts.judge", "rates.splits.no_split"),
         WRITTEN,
     ),
     room_claim(
         "told-answers",
-        "Tuned rates as dictionaries, JSON, files and words hold what they are made of, and are put where rates live; "
-        "what is none, and places where no file can stand, are refused.",
+        "Rates from to_dict, JSON and files are equal to those written; their words hold the numbers of points, "
+        "sites, gap, split, notes and places left out; apply and set_rates write a rate into the dropout layer, the "
+        "drop or drops of a ridge, or the one attribute named for it that holds the rate before, and return the "
+        "sites that have no such place; another schema, text that is no JSON, folders, and files for folders are "
+        "refused; Fit looks at evenly spread steps, with stop='last' also at its tail.",
         pair(answer_checks.told_answers),
         ("rates.Rates", "rates.Fit", "rates.places.set_rates"),
         WRITTEN,
     ),
     room_claim(
         "masked-kinds",
-        "Under shared masks what has its uniform number below the rate falls, entries, channels or weights of "
-        "attention, anew where a layer runs twice, and the rest is divided by 1 - rate, or as alpha dropout has it; a "
-        "query that sees no key gets zero; layers that draw themselves, as recurrent ones, are torch's own at the rate "
-        "and from the seed of the call.",
+        "Under SharedMasks what has its uniform number below the rate falls, entries, channels of Dropout1d to 3d, "
+        "or weights of attention, by other numbers where a layer runs twice; the rest is divided by 1 - rate, or "
+        "scaled and shifted as AlphaDropout does; at a rate of 1 layers give zero, without a step or in evaluation "
+        "mode their inputs; a query that sees no key gets zero; MultiheadAttention and recurrent layers, which draw "
+        "themselves, are torch's own at the rate, from the seed of the call.",
         pair(mask_kind_checks.masked_kinds),
         ("rates.masking.SharedMasks",),
         "Beside torch's own layers.",
     ),
     room_claim(
         "head-rates",
-        "Losses of a trained head, and of estimators with their own rates and offsets, at every rate, on validation "
-        "data, on training data and with each example left out, are those of refits; the answer is their minimum.",
+        "Where tune_rates scans a module of which only the last linear layer is trained, DropoutRidge or "
+        "DropoutRidgeCV, on squared loss: mean losses on training and validation data, with standard errors and "
+        "paired differences, and without validation data the error of every example left out, are those of refits "
+        "whose ridge is rate / (1 - rate) times the sums of squares of the features, with a free offset or, if "
+        "fit_intercept=False, none. An estimator that gives chances loses minus the logarithm of that of the label; "
+        "best is the rate of least loss.",
         (partial(tuning_checks.head_rates, 1.0), partial(tuning_checks.head_rates, 1.1)),
         ("rates.tune_rates",),
         "By refits.",
     ),
     room_claim(
         "stationary-rates",
-        "The squared training loss of linear chains and affine tails is that over all masks, the fit is stationary, "
-        "and the effect of the rate of a site, or of both together, per unit of its log-odds, is the difference of "
-        "held-out losses, all or some, of fits beside it. "
-        "What only looks like them is refused, and sites that keep their rate are named.",
+        "For chains of linear layers and affine tails behind what is not trained, on squared loss: the training "
+        "objective is the mean over all masks, a fit has no slope, and the effect of a site or group of sites per "
+        "unit of log-odds is the difference of mean held-out losses, on all examples or some, of fits at log-odds "
+        "beside it. Modules bent, normalized, masked twice or trained below the tail, and classes, get neither scan; "
+        "tune_rates names sites that are not among those asked for.",
         (partial(tuning_checks.stationary, 1.0), partial(tuning_checks.stationary, 1.05)),
         ("rates.chains.chain_scan", "rates.tails.tail_scan", "rates.tune_rates", "rates.Fit"),
         ENUMERATED,
     ),
     room_claim(
         "copies",
-        "Copies train as torch.optim does, alone and together, without masks and under theirs, frozen weights stay, "
-        "and they stand for their best look without dropout, or the mean of the last; under masks those together are "
-        "those alone.",
+        "train_copies at rate 0, and under masks of the seed, reaches the losses of loops with torch.optim's SGD "
+        "with momentum, Adam and AdamW with decay; a copy trained together with others has the losses it has alone, "
+        "and frozen weights stay; it stands for its look of least mean validation loss without dropout, or with "
+        "stop='last' for the mean of the looks of its tail, with the training loss and step of these.",
         (partial(tuning_checks.copies, 1.0), partial(tuning_checks.copies, 1.1)),
         ("rates.copies.train_copies",),
         "Beside loops with torch.optim.",
     ),
     room_claim(
         "trained-by-functions",
-        "A function that trains copies, in place or by what it returns, is called for every rate of a scan, corner of "
-        "a design, step of a path and for the answer beside the tied rate, with these rates at the sites that are "
-        "tuned, groups alike, and their own at the others; from the same seeds but for the last, which are judged on "
-        "new ones. Losses of all stages, on the examples that each asks, the gain of the split and its error are "
-        "those of what it trained; the module is left as it was. Calls that cannot be meant are refused.",
+        "A function that trains copies, in place or by what it returns, is called for every rate of a scan, corner "
+        "of a design and step of a path from the same seeds, and for the answer and the tied rate from new ones, "
+        "with these rates at the sites tuned, one in a group, and their own at others. Losses of points, on the half "
+        "of the examples of their stage, and the gain of the split with its error are those of what it trained; the "
+        "module is left as it was; a guard of one seed, equal rates and patterns without a site are refused.",
         pair(trained_checks.trained_copies),
         ("rates.tune_rates", "rates.Fit"),
         WRITTEN,
     ),
     room_claim(
         "conclusions",
-        "Paired differences of losses, verdicts, splits and the share of the generalization gap are by definition.",
+        "compare(a, b) of losses (seeds, examples) gives the mean of a - b; its squared error adds, over examples "
+        "and over two or more seeds, the variance of their means over their number, with Satterthwaite's degrees of "
+        "freedom; it is clear beyond two errors, sure by Student's test at 5 %. judge's best has the least mean "
+        "loss: flat at 0, where no other is clearly worse, or where not clear of the lowest rate or a constant "
+        "output; else at the edge where no higher one is clearly worse. gap_of's share is the gain over the lowest "
+        "rate's validation less training loss.",
         (partial(tuning_checks.conclusions, 1.0), partial(tuning_checks.conclusions, 1.1)),
         ("rates.verdicts.compare", "rates.verdicts.judge", "rates.points.gap_of"),
     ),
     room_claim(
         "copies-kept",
-        "Trainings that are broken off end in the numbers of whole ones; copies are kept under all that they depend "
-        "on; masks, and numbers that a module draws itself, are others in every step and from every seed, the same in "
-        "all copies; looks, tails, buffers, rates in attributes and what a pass writes on a module are by definition.",
+        "Copies whose training broke off go on from their last look and end in the losses of whole ones; they are "
+        "kept under names that differ where weights, frozen parts, layers, Fit, loss, data, rates or seed do, and "
+        "not trained again. Uniforms of masks, and numbers that a module draws itself, are new in every step and "
+        "from every seed, but one for all copies: what stays at a higher rate stays at a lower one. A copy has the "
+        "losses of its best look, or means of its tail; what a pass writes on the module is put back.",
         pair(kept_copy_checks.kept_copies),
         ("rates.Fit", "losses.CrossEntropy"),
-        "Beside trainings that nobody breaks off.",
+        "Beside trainings that nobody breaks off. Masks of few units may agree by chance.",
     ),
     Claim(
         "droptics-designs",
         "droptics, how rates of several sites are compared",
-        "The two-level design of up to eleven sites gives the effects of an additive loss exactly and their errors "
-        "over examples, and over runs where three columns are to spare; along the descent log-odds move as the effects "
-        "that exceed two errors.",
+        "From the two-level design of up to eleven sites (4, 8 or 12 copies), effects gives half the change of an "
+        "additive loss from the low to the high level of every site exactly; its squared error is that of the mean "
+        "over examples plus, where three columns or more are to spare, the median of their squared mean effects. "
+        "path moves the log-odds of a site against its effect where this exceeds two errors, the one of largest such "
+        "effect by 0.7 at a step of one, and leaves the others.",
         check=partial(design_checks.designed_effects, 1.0),
         control=partial(design_checks.designed_effects, 1.1),
         objects=("rates.two_level", "rates.designs.effects", "rates.splits.path"),
-        note="Proved.",
+        note="Proved. Of two or more examples.",
     ),
 )

@@ -28,7 +28,7 @@ def designed_effects(factor: float) -> list[Comparison]:
         own = slopes[i] + (signs[:, i] @ noise) / 8
         found.append(compare(effect.value, "==", factor * own.mean(), f"effect {i}"))
         found.append(compare(effect.error, "==", (own.var() / 40 + spare).sqrt(), f"error {i}"))
-    for sites in (1, 3, 7, 9, 11):
+    for sites in (1, 3, 7, 8, 9, 11):
         plan = two_level(sites)
         slopes = normal(sites, sites, 5)
         runs = 0.3 * normal(4, len(plan))
@@ -36,8 +36,10 @@ def designed_effects(factor: float) -> list[Comparison]:
         own = slopes.mean(1) + plan.mT @ runs / len(plan)
         found.append(compare(plan.square(), "==", 1.0, f"two levels, {sites} sites"))
         found.append(compare([one.value for one in told], "==", factor * own, f"effects of {sites} sites"))
-        # at most two columns are to spare: nothing is known of runs
-        found.append(compare([one.error for one in told], "==", (slopes.var(1) / 5).sqrt(), f"errors of {sites} sites"))
+        # eight sites leave three of eleven columns to spare; two or fewer say nothing of runs
+        noise = (two_level(11)[:, 8:].mT @ runs / 12).square().median() if sites == 8 else 0.0
+        errors = (slopes.var(1) / 5 + noise).sqrt()
+        found.append(compare([one.error for one in told], "==", errors, f"errors of {sites} sites"))
     groups = {"a": Effect(0.4, 0.19), "b": Effect(-0.2, 0.095), "c": Effect(0.1, 0.053), "d": Effect(-0.5, 0.26)}
     moved = path(groups, {"one": "a", "two": "b", "three": "c", "four": "d"}, 0.3, [0.5, 1.0])
     odds = [[math.log(rate / (1 - rate)) - math.log(0.3 / 0.7) for rate in point.values()] for point in moved]

@@ -243,7 +243,7 @@ class _Copies:
 def _designs(scale: float) -> list[Comparison]:
     """Orthogonal designs, their effects, paths along them, and the whole division of a rate."""
     found: list[Comparison] = []
-    for sites in (1, 2, 3, 4, 5, 7, 9, 11):
+    for sites in (1, 2, 3, 4, 5, 7, 8, 9, 11):
         signs = two_level(sites)
         copies = 4 if sites < 4 else 8 if sites < 8 else 12
         found.append(
