@@ -26,7 +26,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq3.1",
         f"{SOURCE}, eq. (3.1)",
-        "theta^-k W_i B_{i-1} ... B_j W_j is unbiased for W_{i->j}, for all i and j.",
+        "theta^-k W_i B_{i-1} ... B_j W_j, k hidden layers, is unbiased for W_{i->j} = W_i ... W_j, for all i >= j.",
         "slip",
         check=partial(checks.mean_of_masked_product, lambda last, first, hidden: hidden),
         control=partial(checks.mean_of_masked_product, lambda last, first, hidden: last - first),
@@ -35,21 +35,23 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq3.1-corrected",
         f"{SOURCE}, eq. (3.1), corrected",
-        "theta^-(i-j) W_i B_{i-1} ... B_j W_j is unbiased for W_{i->j}.",
+        "theta^-(i-j) W_i B_{i-1} ... B_j W_j, the B_l diagonal with independent coins of chance theta > 0, is "
+        "unbiased for W_{i->j} = W_i ... W_j, for all i >= j.",
         check=partial(checks.mean_of_masked_product, lambda last, first, hidden: last - first),
         control=partial(checks.mean_of_masked_product, lambda last, first, hidden: hidden),
     ),
     Claim(
         "thesis-prop8",
         f"{SOURCE}, Proposition 8",
-        "The penalty is sum_l lam^l R_l, lam = (1-theta)/theta, where R_l sums alpha^2 beta_1^2 ... beta_{l-1}^2 "
-        "gamma^2 over all choices of l hidden layers, the pivots, and of a node in each: alpha the C-norm of the "
-        "first node's row of the map up to it, beta_p the entry of the map from one pivot to the next at their nodes, "
-        "gamma the norm of the last node's column of the map after it.",
+        "What dropout adds to the risk is sum_l lam^l R_l, lam = (1-theta)/theta, where R_l sums alpha^2 beta_1^2 ... "
+        "beta_{l-1}^2 gamma^2 over all choices of l hidden layers, the pivots, and of a node in each: alpha the "
+        "C-norm of the first node's row of the map up to it, beta_p the entry of the map from one pivot to the next "
+        "at their nodes, gamma the norm of the last node's column of the map after it.",
         check=partial(checks.sub_regularizers, lambda lam, level: lam**level),
         control=partial(checks.sub_regularizers, lambda lam, level: lam),
         objects=("penalties.sub_penalties", "training.train", "training.Penalized"),
-        note="In the proof of Lemma 7 and in Figure 3-1 the letters differ: R_l here is without lam^l.",
+        note="`sub_penalties` returns the lam^l R_l. In the proof of Lemma 7 and in Figure 3-1 the letters differ: R_l "
+        "here is without lam^l.",
     ),
     Claim(
         "thesis-rem6",
@@ -64,7 +66,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-rem6-corrected",
         f"{SOURCE}, Remark 6, corrected",
-        "For k = 1 the penalty is lam sum_i ||W_1(i,:)||_C^2 ||W_2(:,i)||^2, which for C = I is Lemma 2.",
+        "For k = 1 the penalty is lam sum_i ||W_1(i,:)||_C^2 ||W_2(:,i)||^2, ||a||_C^2 = a C a^T, which for C = I is "
+        "Lemma 2.",
         check=partial(checks.shallow_case, True),
         control=partial(checks.shallow_case, False),
         objects=("penalties.sub_penalties", "penalties.penalty"),
@@ -72,8 +75,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-rem7",
         f"{SOURCE}, Remark 7",
-        "Every R_l, and with them the regularizer, is invariant under rescaling of nodes; R_k, without lam^k, is the "
-        "squared l2 path norm of the weights with W_1 C^1/2 for W_1.",
+        "Every R_l of Proposition 8, and with them the regularizer, stays when what comes into a hidden node is "
+        "multiplied by a number other than 0 and what goes out is divided by it, and when layers are multiplied by "
+        "numbers of product one; R_k, without lam^k, is the squared l2 path norm of the weights with W_1 C^1/2 for "
+        "W_1.",
         check=partial(checks.invariances, "nodes"),
         control=partial(checks.invariances, "one layer"),
         objects=(
@@ -83,14 +88,14 @@ CLAIMS: tuple[Claim, ...] = (
             "norms.path_norm",
             "linalg.psd_root",
         ),
-        note="Node-wise (signed) rescaling is more than the printed scalar rescaling of layers by numbers of product "
-        "one. Printed for C = I, which the page before assumes.",
+        note="Printed is the scaling of layers, and C = I, which the page before assumes.",
     ),
     Claim(
         "thesis-lem6",
         f"{SOURCE}, Lemma 6",
-        "All sub-regularizers R_l are rescaling invariant; the infimum Theta(M) of the penalty over the networks of a "
-        "map M is attained, C nonsingular; for C = I it depends only on the singular values of M.",
+        "All sub-regularizers R_l stay when layers are multiplied by numbers of product one; the infimum Theta(M) of "
+        "the penalty over the networks of given widths that compute M is attained, C nonsingular; for C = I it "
+        "depends only on the singular values of M.",
         check=lambda: [
             *checks.scaled_layers(),
             *checks.compactness(),
@@ -99,15 +104,16 @@ CLAIMS: tuple[Claim, ...] = (
         ],
         control=partial(optimum_checks.spectral_function, False),
         objects=("linalg.psd_root", "penalties.penalty", "penalties.sub_penalties"),
-        note="C is nonsingular, as the chapter assumes; otherwise it need not be attained (C = diag(1,0), M = I_2, two "
-        "units). The printed compactness argument is infeasible; after rescaling every hidden node to unit C-norm the "
-        "last layer has squared norm R_k, so that the networks of bounded penalty are a compact set.",
+        note="C is nonsingular, as the chapter assumes; otherwise it need not be attained (C = diag(1,0), M = I_2, "
+        "two units). The printed compactness argument is infeasible. With what comes into every hidden node rescaled "
+        "to norm one, C-norm in the first layer, and nodes that nothing comes into left out, the last layer has "
+        "squared norm R_k: at a rate above zero such networks of bounded penalty are a compact set.",
     ),
     Claim(
         "thesis-eq3.2",
         f"{SOURCE}, eq. (3.2)",
-        "The induced regularizer Theta(M) is the infimum of the penalty over all networks of the map M; for one hidden "
-        "layer of d >= rank M units it is (lam/d) ||M C^1/2||_*^2.",
+        "The induced regularizer Theta(M) is the infimum of the penalty over all networks of given widths that compute "
+        "M; for one hidden layer of d >= rank M units it is (lam/d) ||M C^1/2||_*^2, C = E x x^T.",
         check=partial(optimum_checks.shallow_induced, 1.0),
         control=partial(optimum_checks.shallow_induced, 1.1),
         objects=("envelopes.induced", "equalization.equalize", "penalties.penalty"),
@@ -115,8 +121,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-def4",
         f"{SOURCE}, Definition 4",
-        "nu = sum_l lam^l e_l(1/d_1..1/d_k), e_l summing the products of l of the k numbers, is prod(1 + lam/d_i) - "
-        "1; it grows with the rate and, where that is above 0, with depth; there it falls with width.",
+        "For k hidden layers of widths d_1, ..., d_k, all of rate p, and lam = p/(1-p): nu = sum_l lam^l e_l(1/d_1, "
+        "..., 1/d_k), e_l summing the products of l of the k numbers, is prod(1 + lam/d_i) - 1. It grows with p and, "
+        "for p > 0, with every layer that is added, and falls where one layer gets wider.",
         check=partial(checks.strength, 0.0),
         control=partial(checks.strength, 0.1),
         objects=("penalties.effective_strength",),
@@ -124,8 +131,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem7",
         f"{SOURCE}, Lemma 7",
-        "R >= nu ||W C^1/2||_*^2, W = W_{k+1} ... W_1, with equality if and only if the network is equalized "
-        "(Definition 5); by its proof R_l >= e_l(1/d) ||W C^1/2||_*^2, e_l as in Definition 4.",
+        "The penalty R = sum_l lam^l R_l of a network of map W = W_{k+1} ... W_1 is at least nu ||W C^1/2||_*^2, with "
+        "equality if and only if the network is equalized (Definition 5); by its proof R_l >= e_l(1/d) ||W "
+        "C^1/2||_*^2. nu, lam and e_l are those of Definition 4, C = E x x^T.",
         check=lambda: [*checks.layer_bounds(1.0), *optimum_checks.bound_attained(1.0)],
         control=partial(optimum_checks.bound_attained, 1.1),
         objects=(
@@ -136,15 +144,16 @@ CLAIMS: tuple[Claim, ...] = (
             "equalization.rank_one_network",
             "linalg.psd_root",
         ),
-        note="With dropout in every layer: without, both sides are zero. The excess is at least sum_l lam^l sum (t - "
-        "level)^2 over the summands t of Definition 5, level the value that they should have. (3.14) and (3.15) print "
-        "the bound without C^1/2.",
+        note="At a rate above zero: without dropout both sides are zero. The excess is at least sum_l lam^l sum (t - "
+        "level)^2 over the products t of Definition 5 with l pivots, level the value that they should have. (3.14) "
+        "and (3.15) print the bound without C^1/2.",
     ),
     Claim(
         "thesis-def5",
         f"{SOURCE}, Definition 5",
-        "A network of map W is equalized when every |alpha beta_1 ... beta_{l-1} gamma| of Proposition 8 is ||W "
-        "C^1/2||_* over the product of the pivots' widths; the rank-one network of Proposition 1 is.",
+        "A network of map W is equalized when every |alpha beta_1 ... beta_{l-1} gamma| of Proposition 8, l = 1, ..., "
+        "k, is ||W C^1/2||_* over the product of the widths of its l pivot layers; the rank-one network of "
+        "Proposition 1 is.",
         check=lambda: [*checks.rank_one(1.0), *optimum_checks.equalized_maps_of_any_rank()],
         control=partial(checks.rank_one, 1.0, 0.1),
         objects=(
@@ -175,8 +184,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem8",
         f"{SOURCE}, Lemma 8",
-        "The convex envelope of the least penalty Theta(M) of the networks of a map M is at most nu ||M C^1/2||_*^2, "
-        "nu of Definition 4.",
+        "The convex envelope of Theta(M), the infimum of the penalty over the networks of a map M, is at most nu ||M "
+        "C^1/2||_*^2, nu of Definition 4.",
         check=partial(optimum_checks.envelope_bound, 1.0),
         control=partial(optimum_checks.envelope_bound, 0.9),
         objects=(
@@ -193,8 +202,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm9",
         f"{SOURCE}, Theorem 9",
-        "The least penalty Theta(M) of the networks that compute M has the convex envelope nu ||M C^1/2||_*^2, nu the "
-        "product of 1 + lam/d_l over the hidden layers, less one.",
+        "Theta(M), the infimum of the penalty over the networks of a map M, has the convex envelope nu ||M "
+        "C^1/2||_*^2, nu the product of 1 + lam/d_l over the hidden layers, less one.",
         check=partial(optimum_checks.envelope_bound, 1.0),
         control=partial(optimum_checks.envelope_bound, 0.9),
         objects=(
@@ -209,8 +218,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm9-equality",
         f"{SOURCE}, Theorem 9, last sentence",
-        "At a rate above zero and for nonsingular C the least penalty of a map equals its envelope if and only if some "
-        "network of the map is equalized; of the networks of a map those that are have the least penalty.",
+        "At a rate above zero and for nonsingular C the least penalty Theta(M) of the networks of a map M equals the "
+        "envelope of Theorem 9 at M if and only if some network of M is equalized; where one is, the networks of M "
+        "with the least penalty are those that are equalized.",
         check=lambda: [
             *optimum_checks.equalizable(),
             *optimum_checks.bound_attained(1.0),
@@ -226,10 +236,10 @@ CLAIMS: tuple[Claim, ...] = (
             "equalization.equalize",
             "equalization.imbalance",
         ),
-        note="Printed is 'the network': any of a map need not be, where one is. Without dropout both are zero for "
-        "every network; for singular C the least penalty need not be reached, see thesis-lem6. Which maps have an "
-        "equalized one the text leaves open: for k >= 2 those of rank at most one. I_2 at widths (2,2), lam = 1 costs "
-        "6, the envelope is 5.",
+        note="Printed is 'the network': not every network of a map is equalized, where one is. Without dropout both "
+        "are zero for every network; for singular C the least penalty need not be reached, see thesis-lem6. Which maps "
+        "have an equalized one the text leaves open: for k >= 2 those of rank at most one. Theta(I_2) is 6 "
+        "at widths (2,2), lam = 1 and C = I, its envelope 5.",
     ),
     Claim(
         "thesis-lem9",
@@ -249,10 +259,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem9-corrected",
         f"{SOURCE}, Lemma 9, corrected",
-        "For nonsingular C and Mbar = Cyx C^-1/2, E ||y-Wx||^2 + nu ||WC^1/2||_*^2 is least, among maps of rank at "
-        "most r = min(d_1, ..., d_{k+1}), where W C^1/2 has the top rho singular triples of Mbar, each value lowered "
-        "by alpha, that is nu/(1 + rho nu) times their sum; rho is the largest j <= r with s_j > nu/(1 + j nu) times "
-        "the sum of the top j, else 0.",
+        "For nonsingular C, Mbar = Cyx C^-1/2 of singular values s_1 >= s_2 >= ... and nu of Definition 4, E "
+        "||y-Wx||^2 + nu ||WC^1/2||_*^2 is least, among maps W of rank at most r = min(d_1, ..., d_{k+1}), where W "
+        "C^1/2 is the sum of the top rho singular triples of Mbar, each value lowered by nu/(1 + rho nu) (s_1 + ... + "
+        "s_rho); rho is the largest j <= r with s_j > nu/(1 + j nu) (s_1 + ... + s_j), or 0 if there is none.",
         check=partial(optimum_checks.envelope_problem, optimum_checks.truncated),
         control=partial(optimum_checks.envelope_problem, optimum_checks.untruncated),
         objects=(
@@ -263,12 +273,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm10",
         f"{SOURCE}, Theorem 10",
-        "At a rate above zero, for nonsingular C, if s_1 - s_2 >= s_2/nu for the singular values of Mbar = Cyx C^-1/2, "
-        "nu of Theorem 9, the optimal map is S(Mbar) C^-1/2, S lowering all singular values by nu s_1/(1+nu) and "
-        "cutting at zero, and an equalized network of it is a global optimum.",
+        "For C = E x x^T nonsingular, Cyx = E y x^T and a rate above zero: if s_1 - s_2 >= s_2/nu for the singular "
+        "values of Mbar = Cyx C^-1/2, nu of Theorem 9, the optimal map is S(Mbar) C^-1/2, S lowering all singular "
+        "values by nu s_1/(1+nu) and cutting at zero, and an equalized network of it is a global optimum.",
         check=lambda: [
             *optimum_checks.gap_condition((2.0, 1.1), (2, 2), 0.5),
             *optimum_checks.correlated_optimum(0.8),
+            *optimum_checks.gap_condition((1.0, 0.8), (1, 2), 0.2),
         ],
         control=partial(optimum_checks.gap_condition, (1.0, 0.4), (2, 2), 0.2),
         objects=(
@@ -278,7 +289,8 @@ CLAIMS: tuple[Claim, ...] = (
             "equalization.rank_one_network",
             "linalg.psd_root",
         ),
-        note="The least value is tr Cyy - s_1^2/(1+nu). The gap is sufficient, not necessary.",
+        note="The least value is tr Cyy - s_1^2/(1+nu). Without the gap the stated map has rank two or more; the "
+        "optimum can still have rank one, as it always has where a layer has one unit.",
     ),
     Claim(
         "thesis-cor1",
@@ -300,8 +312,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor1-corrected",
         f"{SOURCE}, Corollary 1, corrected",
-        "With one output Theta(w) = nu w C w^T for every map w, the map of every optimal network is W* = Cyx C^-1 / "
-        "(1 + nu), and at a rate above zero every optimal network is equalized.",
+        "With one output and nonsingular C, Theta(w) = nu w C w^T for every map w, a row, the map of every optimal "
+        "network is W* = Cyx C^-1 / (1 + nu), and at a rate above zero every optimal network is equalized.",
         check=partial(
             optimum_checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)
         ),
@@ -312,7 +324,8 @@ CLAIMS: tuple[Claim, ...] = (
             "linalg.psd_root",
             "penalties.penalty",
         ),
-        note="A rescaled least-squares solution; 'ridge' only when C is a multiple of I.",
+        note="W* is the least-squares solution times 1/(1 + nu); the text speaks of ridge regression, whose solution "
+        "it is for C = c I, with penalty nu c ||w||^2.",
     ),
     Claim(
         "thesis-fig3-1",

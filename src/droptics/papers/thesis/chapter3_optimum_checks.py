@@ -255,7 +255,7 @@ def _energy(weights: Sequence[Tensor], drop: float) -> Tensor:
 
 
 def gap_condition(spectrum: Sequence[float], widths: Sequence[int], drop: float) -> list[Comparison]:
-    """Under nu s_1/(1+nu) >= s_2 the deep optimum is tr Cyy - s_1^2/(1+nu)."""
+    """Under nu s_1/(1+nu) >= s_2, or through a layer of one unit, the deep optimum is tr Cyy - s_1^2/(1+nu)."""
     nu = subset_sum(widths, drop / (1 - drop))
     value = sum(s * s for s in spectrum) - spectrum[0] ** 2 / (1 + nu)
     masks = Product([Bernoulli(drop, width) for width in widths])
