@@ -23,8 +23,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop3",
         f"{SOURCE}, eq. (4.1)-(4.2), Proposition 3",
-        "Dropping the columns of U and V in pairs, each by its own coin of rate p < 1, those kept times 1/(1-p), adds "
-        "on average lam sum_k mean_j (u_k^T A_j v_k)^2, lam = p/(1-p), to the mean over j of (y_j - <UV^T, A_j>)^2.",
+        "Where every u_k v_k^T of UV^T = sum_k u_k v_k^T is multiplied, apart from the others, by 0 with probability p "
+        "< 1 and by 1/(1-p) otherwise, the mean over j of (y_j - <UV^T, A_j>)^2 grows on average by lam sum_k mean_j "
+        "(u_k^T A_j v_k)^2, lam = p/(1-p).",
         check=partial(checks.sensing, _rate),
         control=partial(checks.sensing, lambda drop: drop),
         objects=("penalties.penalty", "models.Factorization", "data.Measurements", "penalties.criterion"),
@@ -32,8 +33,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.2",
         f"{SOURCE}, Section 4.2",
-        "With standard Gaussian measurements L(U,V) = ||M* - UV^T||_F^2, and Theta(M), the least expected regularizer "
-        "E Rhat of factors UV^T = M of d1 columns, is ||M||_*^2/d1.",
+        "With measurements y = <M*, A>, A standard Gaussian, the expected squared error L(U,V) of UV^T is ||M* - "
+        "UV^T||_F^2, and Theta(M), the least expected regularizer E sum_k (u_k^T A v_k)^2 of factors UV^T = M of d1 "
+        "columns, is ||M||_*^2/d1.",
         check=partial(checks.gaussian_sensing, 1.0),
         control=partial(checks.gaussian_sensing, 1.05),
         objects=(
@@ -48,8 +50,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop4",
         f"{SOURCE}, Proposition 4",
-        "Entries (i, k) observed with probability p(i) q(k): Theta(M), the least expected regularizer E Rhat of "
-        "factors UV^T = M of d1 columns, is ||diag(sqrt p) M diag(sqrt q)||_*^2 / d1.",
+        "Where A is the indicator of entry (i, k) with probability p(i) q(k), Theta(M), the least expected regularizer "
+        "E sum_l (u_l^T A v_l)^2 of factors UV^T = M of d1 columns, is ||diag(sqrt p) M diag(sqrt q)||_*^2 / d1.",
         check=partial(checks.induced_completion, 1.0),
         control=partial(checks.induced_completion, 1.5),
         objects=(
@@ -58,7 +60,7 @@ CLAIMS: tuple[Claim, ...] = (
             "penalties.penalty",
         ),
         note="For p, q > 0 and d1 >= rank M, without which there are no factors; the printed right-hand side has UV^T "
-        "for M. Seen only at (1,2) and (2,1), which is no product, the identity would cost nothing.",
+        "for M. Seen only at (1,2) and (2,1), which is no product, the identity costs nothing.",
     ),
     Claim(
         "thesis-prop4-proof",
@@ -74,9 +76,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm11",
         f"{SOURCE}, Theorem 11",
-        "If d2 >= d0, ||M*|| <= 1 and p(i) q(k) >= log(d2)/(n sqrt(d2 d0)) for all i and k, then with probability "
-        "1-delta L(g(UV^T)) <= Lhat(U,V) + 8 sqrt((2 alpha d2 log d2 + log(2/delta)/4)/n) for R(U,V) <= alpha/d1, g "
-        "clipping to [-1, 1].",
+        "If d2 >= d0, ||M*|| <= 1 and p(i) q(k) >= log(d2)/(n sqrt(d2 d0)) for all entries (i, k) of M* (d2 x d0), "
+        "drawn with probability p(i) q(k), then with probability 1-delta over n of them, mean squared errors in all "
+        "and in these obey L(g(UV^T)) <= Lhat(U,V) + 8 sqrt((2 alpha d2 log d2 + log(2/delta)/4)/n) for R(U,V) <= "
+        "alpha/d1, g clipping to [-1, 1].",
         "vacuous",
         check=lambda: [
             *checks.completion_from_theorems(8.0),
@@ -91,15 +94,17 @@ CLAIMS: tuple[Claim, ...] = (
             "bounds.squared",
             "bounds.completion_constant",
         ),
-        note="Checked is that Theorem 19 gives it from R_n <= sqrt(alpha d2 log d2/n), as its proof says. That needs "
-        "the factor K of thesis-thm20 (small square matrices), alpha must be fixed before seeing the data, "
-        "and the non-degeneracy condition fails on real ratings.",
+        note="R is the expected regularizer of thesis-prop4, alpha fixed before the data are seen. Checked is that "
+        "Theorem 19 gives it from R_n <= sqrt(alpha d2 log d2/n), as its proof says. That inequality lacks the factor "
+        "K of thesis-thm20, without which it fails for small matrices (thesis-thm11-constant), and p(i) q(k) is too "
+        "small on real ratings.",
     ),
     Claim(
         "thesis-prop5",
         f"{SOURCE}, eq. (4.3)-(4.4), Proposition 5",
-        "Dropout on the hidden layer of a ReLU network U relu(V^T x) adds lam sum_k ||u_k||^2 mean_i a_k(x_i)^2, lam "
-        "= p/(1-p), u_k the columns of U and a(x) = relu(V^T x), to the mean over i of ||y_i - U a(x_i)||^2.",
+        "Dropout of rate p on the hidden layer of a ReLU network U relu(V^T x) adds on average over the masks lam "
+        "sum_k ||u_k||^2 mean_i a_k(x_i)^2, lam = p/(1-p), u_k the columns of U and a(x) = relu(V^T x), to the mean "
+        "over i of ||y_i - U a(x_i)||^2.",
         check=partial(relu_checks.relu_penalty, _rate),
         control=partial(relu_checks.relu_penalty, lambda drop: drop),
         objects=("penalties.penalty", "models.LastLayer", "penalties.criterion"),
@@ -123,8 +128,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop6",
         f"{SOURCE}, Proposition 6",
-        "For symmetric isotropic inputs and two-layer ReLU networks without offsets, their hidden units dropped with "
-        "probability p, R(w) = (lam/2) sum_{i0,i1,i2} U(i2,i1)^2 V(i0,i1)^2, lam = p/(1-p).",
+        "For inputs x that have the law of -x, E x x^T = I, and two-layer ReLU networks U relu(V^T x), their hidden "
+        "units dropped with probability p, the expected regularizer is R(w) = (lam/2) sum_{i0,i1,i2} U(i2,i1)^2 "
+        "V(i0,i1)^2, lam = p/(1-p).",
         check=partial(relu_checks.isotropic_regularizer, True),
         control=partial(relu_checks.isotropic_regularizer, False),
         objects=(
@@ -142,7 +148,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(relu_checks.unbounded_norm, lambda C: min(0.3, 0.99 / C**2)),
         control=partial(relu_checks.unbounded_norm, lambda C: min(0.3, 1.1 / C**2)),
         objects=("coadaptation.retentivity",),
-        note="The three-point law of the proof with delta < 1/C^2: ||w|| = delta^(-1/2).",
+        note="The three-point law of the proof, in the plane, with delta below 1/C^2 and 1/2: ||w|| = delta^(-1/2).",
     ),
     Claim(
         "thesis-prop2-proof",
@@ -166,14 +172,14 @@ CLAIMS: tuple[Claim, ...] = (
             "coadaptation.retentivity",
             "coadaptation.symmetrize",
         ),
-        note="It is 0 for every non-negative data set, all raw images included; that of a sample, in place of the "
-        "law's, is biased down.",
+        note="It is 0 for non-negative data, as raw images are, and for linearly independent examples: a sample can "
+        "have 0 where the law that it is drawn from has 1/2.",
     ),
     Claim(
         "thesis-sec4.3-symmetrization",
         f"{SOURCE}, Section 4.3, symmetrization",
-        "With a fair random sign on x every ReLU activation relu(v.x) has second moment v^T C v / 2, C = E x x^T, and "
-        "the largest beta of Assumption 1 is 1/2 unless x is always 0.",
+        "With a fair random sign on x, independent of it, every ReLU activation relu(v.x) has second moment v^T C v / "
+        "2, C = E x x^T, and the largest beta of Assumption 1 is 1/2 unless x is always 0.",
         check=partial(relu_checks.symmetrized_moments, 0.5),
         control=partial(relu_checks.symmetrized_moments, 0.55),
         objects=("coadaptation.symmetrize", "coadaptation.flows", "coadaptation.retentivity"),
@@ -192,8 +198,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.3-cauchy-corrected",
         f"{SOURCE}, before Proposition 2, corrected",
-        "d1 ReLU units, all dropped at one rate above 0, one output: sum_k |u_k| a_k <= sqrt(d1 Rbar), a_k the root of "
-        "the mean squared activation and Rbar = R/lam; equal flows |u_k| a_k reach it.",
+        "For one output u^T relu(V^T x) of d1 ReLU units, sum_k |u_k| a_k <= sqrt(d1 Rbar), a_k the root of the mean "
+        "squared activation and Rbar = sum_k u_k^2 a_k^2, the penalty of dropout on the units at any one rate p > 0 "
+        "over lam = p/(1-p); equal flows |u_k| a_k reach it.",
         check=partial(relu_checks.cauchy_schwarz, False),
         control=partial(relu_checks.cauchy_schwarz, True),
         objects=("coadaptation.flows", "penalties.penalty"),
@@ -201,8 +208,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm12",
         f"{SOURCE}, Theorem 12",
-        "For inputs of a beta-retentive law, C = E x x^T, every sample S of it has R_S(F_alpha) <= 2 alpha ||X||_{C+} "
-        "/ (n sqrt beta), ||X||_{C+}^2 = sum_i x_i^T C+ x_i, and R_n(F_alpha) <= 2 alpha sqrt(rank C/(beta n)).",
+        "For inputs of a beta-retentive law, C = E x x^T, and F_alpha the networks u^T relu(V^T x) with sum_k |u_k| "
+        "a_k <= alpha, a_k^2 = E relu(v_k.x)^2, every sample S of n inputs of the law has R_S(F_alpha) <= 2 alpha "
+        "||X||_{C+} / (n sqrt beta), ||X||_{C+}^2 = sum_i x_i^T C+ x_i, and R_n(F_alpha) <= 2 alpha sqrt(rank C/(beta "
+        "n)).",
         check=lambda: [
             *relu_checks.rademacher_upper(2.0),
             *bound_checks.complexity_of_samples(2.0),
@@ -217,13 +226,13 @@ CLAIMS: tuple[Claim, ...] = (
             "coadaptation.symmetrize",
         ),
         note="The proof drops alpha twice. R_S needs 1/sqrt(beta): where P(x = 1) = beta and P(x = -1) = 1 - beta, it "
-        "is alpha/sqrt(beta) for the sample {1}. That is half of the bound, and no case is known to be nearer: the "
-        "control is just below it. R_n of one input needs no beta: it is at most 2 alpha/sqrt n.",
+        "is alpha/sqrt(beta) for the sample {1}. That is half of the bound, and of the cases compared none is nearer: "
+        "the control is just below it. For inputs of one dimension R_n needs no beta: it is at most 2 alpha/sqrt n.",
     ),
     Claim(
         "thesis-sec4.3-norm",
         f"{SOURCE}, Section 4.3, before Theorem 12",
-        "||X||_{C+} = sqrt(n rank C) when C is the second moment of the same examples.",
+        "||X||_{C+} = sqrt(n rank C) when C is the mean of x_i x_i^T over the same n examples.",
         check=partial(relu_checks.weighted_norm_is_rank, 1.0),
         control=partial(relu_checks.weighted_norm_is_rank, 1.05),
         objects=("bounds.data_norm",),
@@ -232,7 +241,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm13",
         f"{SOURCE}, Theorem 13",
-        "There is a constant c with R_S(H_r) >= c sqrt(d1 r) ||X||_{C+} / n for every r > 0; c = 1/2 for even width.",
+        "There is a constant c with R_S(H_r) >= c sqrt(d1 r) ||X||_{C+} / n for every r > 0 and every sample S of n "
+        "inputs of the law, H_r the networks u^T relu(V^T x) of width d1 with sum_k u_k^2 E relu(v_k.x)^2 <= r; c = "
+        "1/2 for even width.",
         check=lambda: [
             *relu_checks.rademacher_of_class(0.5),
             *relu_checks.rademacher_lower(0.5),
@@ -254,21 +265,25 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor2",
         f"{SOURCE}, Corollary 2",
-        "For beta-retentive inputs, labels in [-1, 1] and g_w the network clipped to [-1, 1], with probability 1-delta "
-        "L(g_w) <= Lhat(g_w) + 16 alpha ||X||_{C+}/(sqrt(beta) n) + 12 sqrt(log(2/delta)/2n) for all w in F_alpha.",
+        "For beta-retentive inputs, labels in [-1, 1] and g_w the network w clipped to [-1, 1], the mean squared "
+        "errors of the law and of n examples obey, with probability 1-delta, L(g_w) <= Lhat(g_w) + 16 alpha "
+        "||X||_{C+}/(sqrt(beta) n) + 12 sqrt(log(2/delta)/(2n)) for all w in the F_alpha of thesis-thm12.",
         "vacuous",
         check=partial(bound_checks.generalization, False, 16.0),
         control=partial(bound_checks.generalization, False, 15.9),
         vacuity=partial(bound_checks.generalization_is_vacuous, False),
         objects=("bounds.relu",),
-        note="Checked is that Theorems 19 and 12, put together, give it: at no size that could be tried does it say "
-        "anything, at alpha = 1 it needs n >= 512 rank examples.",
+        note="Checked is that Theorems 19 and 12, put together, give it. Where ||X||^2 is n rank C, beta = 1/2 and "
+        "alpha = 1, its second term is above 1 for n < 512 rank C, as for 60,000 images of rank 561; to predict zero "
+        "has loss 1 at labels -1 and +1.",
     ),
     Claim(
         "thesis-cor3",
         f"{SOURCE}, Corollary 3",
-        "For labels in [-1, 1] and g_w the network clipped to [-1, 1], with probability 1-delta L(g_w) <= 2 Lhat(g_w) "
-        "+ 46 alpha ||X||_{C+}/n + 24 sqrt(log(2/delta)/2n) for all w in F'_alpha, Lhat on the symmetrized sample.",
+        "For labels in [-1, 1] and g_w the network w clipped to [-1, 1], with probability 1-delta over n examples and "
+        "a fair sign for each input, L(g_w) <= 2 Lhat(g_w) + 46 alpha ||X||_{C+}/n + 24 sqrt(log(2/delta)/(2n)) for "
+        "all w in F'_alpha, Lhat the mean squared error on the inputs with their signs, F'_alpha as the F_alpha of "
+        "thesis-thm12 with the second moments of relu(+-v_k.x), either sign half the time.",
         "vacuous",
         check=partial(bound_checks.generalization, True, 46.0),
         control=partial(bound_checks.generalization, True, 45.0),
@@ -278,13 +293,14 @@ CLAIMS: tuple[Claim, ...] = (
             "coadaptation.retentivity",
             "coadaptation.symmetrize",
         ),
-        note="Checked as Corollary 2. 46 rounds 32 sqrt 2 = 45.25; needs n >= 2048 rank examples.",
+        note="Checked as Corollary 2. 46 rounds 32 sqrt 2 = 45.25, with which the second term is above 1 at alpha = 1 "
+        "and ||X||^2 = n rank C for n < 2048 rank C.",
     ),
     Claim(
         "thesis-sec4.4a",
         f"{SOURCE}, Section 4.4 (a)",
-        "Dropout on the inputs vec(A) of the unfactored model <M, A> adds lam sum_ab M_ab^2 E A_ab^2 to the mean "
-        "squared error.",
+        "Dropout of rate p on the inputs vec(A) of the unfactored model <M, A> adds on average over the masks lam "
+        "sum_ab M_ab^2 E A_ab^2, lam = p/(1-p), to the mean squared error.",
         check=partial(checks.unfactored_inputs, True),
         control=partial(checks.unfactored_inputs, False),
         objects=("penalties.penalty", "data.Measurements"),
@@ -314,7 +330,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.4c",
         f"{SOURCE}, Section 4.4 (c)",
-        "<UV^T, A> = <vec U^T, (I kron V^T) vec A^T>.",
+        "<UV^T, A> = <vec U^T, (I kron V^T) vec A^T>, vec stacking columns and I of as many rows as U.",
         check=partial(checks.kronecker, True),
         control=partial(checks.kronecker, False),
         objects=("models.Factorization",),
@@ -322,8 +338,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem10-clipping",
         f"{SOURCE}, Lemma 10 (1)",
-        "Clipping a class of functions to [-1, 1] does not increase its empirical Rademacher complexity: R_S(G_alpha) "
-        "<= R_S(F_alpha).",
+        "Clipping a class of functions f to [-1, 1] does not increase its R_S = E sup_f (1/n) sum_i zeta_i f(x_i), "
+        "zeta_i fair signs: R_S(G_alpha) <= R_S(F_alpha).",
         check=partial(contraction_checks.clipping, 1.0),
         control=partial(contraction_checks.clipping, 1.1),
     ),
@@ -343,20 +359,22 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-lem10-corrected",
         f"{SOURCE}, Lemma 10 (2), corrected",
         "R_S(L) <= 4 R_S(G) for labels -1 and +1 and any class G of functions with values in [-1, 1], L their squared "
-        "losses (y - g(x))^2.",
+        "losses (y - g(x))^2 and R_S that of thesis-lem10-clipping.",
         check=partial(contraction_checks.loss_contraction, 4.0),
         control=partial(contraction_checks.loss_contraction, 3.9),
     ),
     Claim(
         "thesis-sec4.6",
         f"{SOURCE}, Section 4.6, flows and co-adaptation",
-        "phi(w) = ||psi||_1/(sqrt(d1) ||psi||_2) of the flows psi_i = |u_i| a_i, or |u_i| a'_i of symmetrized data, is "
-        "near 1/sqrt(d1) when a few nodes have a high flow and near 1 when all are equally active.",
+        "phi(w) = ||psi||_1/(sqrt(d1) ||psi||_2) of the flows psi_i = |u_i| a_i of d1 nodes, or |u_i| a'_i of "
+        "symmetrized data, is 1/sqrt(d1) when one node has all the flow, 1 when all have the same above zero, "
+        "sqrt(k/d1) when k have the same and the others none, and never outside of [1/sqrt(d1), 1].",
         check=partial(relu_checks.flow_split, 2.0),
         control=partial(relu_checks.flow_split, 1.9),
         objects=("coadaptation.split", "penalties.penalty"),
-        note="It lies between these, which one node and equal flows attain. So d1 Rbar = (alpha/phi)^2, alpha = "
-        "||psi||_1: the regularizer without lam splits into size and equality; that is ours.",
+        note="Printed is that phi is about 1/sqrt(d1) when only a few nodes have a high flow and about 1 when all are "
+        "equally active. Not all flows are zero. d1 Rbar = (alpha/phi)^2, alpha = ||psi||_1, Rbar the regularizer "
+        "without lam, is ours.",
     ),
     Claim(
         "thesis-thm11-constant",
@@ -379,8 +397,8 @@ CLAIMS: tuple[Claim, ...] = (
         ],
         control=partial(checks.entry_complexity, lambda shape: 1.0),
         objects=("bounds.completion_constant",),
-        note="With an explicit constant K before the root: K = sqrt(2l) + l (d0/d2)^(1/4)/3, l = log(d2+d0)/log d2. M "
-        "is d2 x d0, and d2 >= d0 is said in Theorem 11. Without the condition no constant is enough: R_1 = d "
-        "sqrt(alpha) for uniform entries of a d x d matrix.",
+        note="Entries are drawn with probability p(i) q(j). With an explicit constant K before the root: K = sqrt(2l) "
+        "+ l (d0/d2)^(1/4)/3, l = log(d2+d0)/log d2. M is d2 x d0, and d2 >= d0 is said in Theorem 11. Without the "
+        "condition no constant is enough: R_1 = d sqrt(alpha) for uniform entries of a d x d matrix.",
     ),
 )

@@ -164,6 +164,9 @@ def retained(limit: float) -> list[Comparison]:
     line = tensor([[2.0], [-1.0], [0.5]])
     found.append(compare(float(retentivity(Sample(line, line))), "==", 1 / 5.25, "a line"))
     positive = Sample(normal(1, 30, 3).abs(), normal(2, 30, 1))
+    for examples, size in ((1, 1), (3, 3), (4, 7)):
+        few = float(retentivity(normal(3, examples, size)))
+        found.append(compare(few, "==", 0.0, f"{examples} linearly independent examples"))
     return [*found, compare(float(retentivity(positive)), "==", 0.0, "non-negative data")]
 
 
@@ -413,6 +416,9 @@ def flow_split(power: float) -> list[Comparison]:
             found.append(compare(parts.regularizer, "==", psi.square().sum(), "its regularizer"))
             regularizer = penalty(ReLUNet([V, top]), data, Product([Bernoulli(0.0, 3), Bernoulli(0.5, 6)])).value
             found.append(compare(6 * regularizer, "==", (parts.alpha / parts.coadaptation) ** power, "d1 Rbar"))
+        for few in range(1, 7):
+            parts = split(ReLUNet([V, (torch.arange(6) < few) / size[None]]), given, symmetrized=symmetrized)
+            found.append(compare(parts.coadaptation, "==", math.sqrt(few / 6), f"{few} equal flows, the others zero"))
     return found
 
 
