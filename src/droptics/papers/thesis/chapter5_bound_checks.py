@@ -66,10 +66,19 @@ def order() -> list[Comparison]:
 
 
 def compression_terms(factor: float) -> list[Comparison]:
-    """Theorem 15 from its lemmas: the fixed point of the martingale inequality against factor/12 of the print."""
+    """Theorem 15 from its lemmas: the fixed point of the martingale inequality against factor/12 of the print.
+
+    At delta = .05 and at 1/(2 eta c sqrt(m) T), half of which pays for Lemma 13, by the fixed point written out.
+    """
     found = []
     deviation = 0.7 * math.log(1 / 0.05) + (math.e - 2) * 3.0 / 0.7
     found.append(compare(martingale(3.0, 0.7, confidence=0.95), "==", deviation, "Theorem 22 of the library"))
+    for gamma, steps, rate, lam, c, m in (*_settings(), _setting(0.5, 1, 0.5, 1)):
+        least = 1 / (2 * rate * c * math.sqrt(m) * steps)
+        slopes = (2 * lam**2 / rate + math.log(2 / least) / math.log(2)) / (3 - math.e)
+        mean = 2 * math.log(2) * slopes / steps
+        limit = factor / 12 * (12 * lam**2 / (rate * steps) + 6 * math.log(1 / least) / steps)
+        found.append(compare(mean, "<=", limit, f"least delta, margin {gamma}", precision=1e-12, scale=0.0))
     for gamma, steps, rate, lam, _, _ in _settings():
         sum_of_slopes = visited_slopes(2 * lam**2 / rate, 0.05)
         stated = lazy(margin=gamma, steps=steps, inputs=784, drop=0.5, printed=True, compression=True).value
