@@ -83,6 +83,19 @@ def test_sliding_blocks_taper():
     close(law.characteristic, 0.8 ** -(3 - distance).clamp_min(0) - 1)
 
 
+def test_sliding_blocks_that_no_unit_survives_are_refused():
+    """Means that underflow have no multipliers; those that nearly do are what they are."""
+    with pytest.raises(ValueError, match=r"drop must be so small that units survive, got .*: 200 blocks cover a unit"):
+        SlidingBlock(1 - 1e-12, 400, 200)
+    with pytest.raises(ValueError, match="50 blocks cover a unit"):
+        SlidingBlock(1 - 1e-12, 400, 351, "valid")
+    for block, edges in ((25, "clipped"), (376, "valid")):
+        law = SlidingBlock(1 - 1e-12, 400, block, edges)
+        assert float(law.mean.min()) > 0
+        assert bool(torch.isfinite(law.characteristic).all())
+        assert float(law.mean.log().min()) == pytest.approx(25 * torch.log1p(-law.drop).item())
+
+
 @pytest.mark.parametrize("edges", ["clipped", "valid"])
 @pytest.mark.parametrize(
     ("drop", "size", "block"), [(0.5, 50, 5), (0.1, 7, 7), (0.95, 9, 4), (1e-6, 5, 2), (0.0, 5, 2)]

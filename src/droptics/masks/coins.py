@@ -18,7 +18,7 @@ from droptics.arguments import Count, DropRate, check_arguments
 from droptics.checks import as_drop, as_number, check_size
 from droptics.masks.correlations import Gram, check_dense
 from droptics.masks.law import MaskLaw
-from droptics.transforms import as_array
+from droptics.transforms import as_array, is_readable
 
 Edges = Literal["clipped", "valid"]
 
@@ -174,6 +174,9 @@ class Block(RatedLaw):
         return self.common_strength * torch.diagonal(blocks, dim1=-4, dim2=-2).sum((-3, -2, -1))
 
 
+_LEAST = 700  # less than the logarithm of the largest number, with room for what multiplies it
+
+
 @dataclass(frozen=True, eq=False)
 class SlidingBlock(CoinLaw):
     """DropBlock as first proposed: the block that starts at each position falls with probability `drop`.
@@ -199,6 +202,12 @@ class SlidingBlock(CoinLaw):
         value = as_drop(drop)
         if value.numel() != 1:
             raise ValueError(f"drop must be one number for SlidingBlock, got {value.numel()} of them")
+        cover = block if edges == "clipped" else min(block, size - block + 1)
+        if is_readable(value) and float(-cover * torch.log1p(-value.detach())) > _LEAST:
+            raise ValueError(
+                f"drop must be so small that units survive, got {value.item()}: {cover} blocks cover a unit, and all "
+                f"of them stand with a chance below exp(-{_LEAST}); lower drop or block"
+            )
         object.__setattr__(self, "drop", value.reshape(()))
         object.__setattr__(self, "positions", int(size))
         object.__setattr__(self, "block", int(block))
