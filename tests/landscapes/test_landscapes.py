@@ -17,7 +17,7 @@ from droptics.errors import NoClosedForm
 from droptics.landscapes import inspection
 from droptics.landscapes.symmetries import symmetry_dimension
 from droptics.linalg import equalize_columns
-from droptics.masks import Bernoulli, Block, Product
+from droptics.masks import Bernoulli, Block, Discrete, Product, SlidingBlock
 from droptics.models import Autoencoder, Connections, DeepLinear, LastLayer, ReLUNet, TwoLayerLinear
 from droptics.optima import optimum
 from droptics.optima.objectives import objective
@@ -364,6 +364,37 @@ def test_points_of_a_portrait_have_no_slope_whatever_the_variance_of_the_input(v
     for alone, strength in enumerate(strengths.tolist()):
         sizes = [abs(float(point[alone])) for point in found if point[1 - alone] == 0 != point[alone]]
         assert sizes == pytest.approx([(2 / (1 + strength)) ** 0.5] * 2)
+
+
+@pytest.mark.parametrize("certain", [0, 1])
+def test_a_unit_that_never_falls_does_all_of_a_portrait(certain: int) -> None:
+    """Beside it the other is zero at both minima, and not what rounding leaves of zero."""
+    data = Moments(*(torch.tensor([[value]], dtype=torch.float64) for value in (1.5, 1.2, 2.0)))
+    for rate in (0.11, 0.17, 0.37, 0.5, 0.62, 0.95):
+        rates = torch.tensor([rate, 0.0], dtype=torch.float64).roll(1 - certain)
+        points = landscapes.portrait(data, Bernoulli(rates, 2), resolution=2, steps=1).points
+        ends = [tuple(abs(weight) for weight in point) for point in points["global minimum"]]
+        assert [end[1 - certain] for end in ends] == [0.0, 0.0]
+        assert [end[certain] for end in ends] == pytest.approx([0.8**0.5] * 2)
+        assert {kind: len(places) for kind, places in points.items()} == {
+            "local maximum": 1,
+            "strict saddle": 2,
+            "global minimum": 2,
+        }
+
+
+def test_circles_of_minima_are_shown_by_their_points_on_the_axes() -> None:
+    """Where units fall at once the criterion is one of the sum of squares."""
+    data = Moments(*(torch.tensor([[value]], dtype=torch.float64) for value in (1.5, 1.2, 2.0)))
+    pairs = torch.tensor([[0.0, 0.0], [0.7, 1.4], [1.1, 2.2]], dtype=torch.float64)
+    listed = Discrete(pairs, torch.tensor([0.3, 0.3, 0.4], dtype=torch.float64))
+    for law in (Bernoulli(0.0, 2), Block(0.3, 2, 2), SlidingBlock(0.3, 2, 2, "valid"), listed):
+        points = landscapes.portrait(data, law, resolution=2, steps=1).points
+        assert {kind: len(places) for kind, places in points.items()} == {"local maximum": 1, "global minimum": 4}
+        size = (0.8 / (1 + float(law.characteristic[0, 0]))) ** 0.5
+        assert sorted(points["global minimum"]) == [
+            (pytest.approx(x), pytest.approx(y)) for x, y in ((-size, 0.0), (0.0, -size), (0.0, size), (size, 0.0))
+        ]
 
 
 def test_portrait_of_a_map_that_tied_weights_cannot_make() -> None:

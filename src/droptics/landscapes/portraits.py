@@ -65,15 +65,12 @@ def _points(moments: Moments, masks: MaskLaw) -> dict[str, list[tuple[float, flo
     The derivative with respect to u_i vanishes iff u_i = 0 or (K o 1 1^T) u^2 = yx / xx on the support, K = 1 + Cbar.
     """
     target = float(moments.yx / moments.xx)
-    factor = 1 + masks.characteristic.detach().cpu()
+    noise = masks.characteristic.detach().to("cpu", torch.float64)
     found: dict[str, list[tuple[float, float]]] = {}
     for support in ((), (0,), (1,), (0, 1)):
         index = list(support)
-        matrix = factor[index][:, index]
-        if index and float(torch.linalg.matrix_rank(matrix)) < len(index):
-            continue  # a circle of minima, when nothing is dropped
-        squares = torch.linalg.solve(matrix, torch.full((len(index),), target, dtype=torch.float64))
-        if bool((squares <= 0).any()):
+        squares = _squares(noise[index][:, index], target)
+        if squares is None or bool((squares <= 0).any()):
             continue
         for signs in product((1.0, -1.0), repeat=len(index)):
             weights = torch.zeros(1, 2, dtype=torch.float64)
@@ -81,6 +78,22 @@ def _points(moments: Moments, masks: MaskLaw) -> dict[str, list[tuple[float, flo
             kind = inspect(Autoencoder(weights), moments, masks).kind
             found.setdefault(kind, []).append((float(weights[0, 0]), float(weights[0, 1])))
     return found
+
+
+def _squares(noise: Tensor, target: float) -> Tensor | None:
+    """The solution of (1 1^T + noise) squares = target 1 for at most two units; None where there is a line of them.
+
+    Of two units by Cramer's rule and what units have of their own, so that one beside a unit without noise is zero.
+    """
+    if len(noise) < 2:
+        return target / (1 + noise.diagonal())
+    (first, both), (_, second) = noise.tolist()
+    level = 1e-14 * (1 + max(first, second))  # the noise of a law that is listed is rounded
+    gaps = [gap if abs(gap) > level else 0.0 for gap in (second - both, first - both)]
+    determinant = (1 + both) * sum(gaps) + gaps[0] * gaps[1]
+    if determinant <= 0:
+        return None  # nothing is dropped, or both units at once: a circle
+    return noise.new_tensor(gaps) * (target / determinant)
 
 
 def _runs(starts: Tensor, moments: Moments, masks: MaskLaw, steps: int, step_size: float, seed: int) -> Tensor:
