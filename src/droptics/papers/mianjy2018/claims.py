@@ -41,7 +41,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-eq2",
         f"{SOURCE}, eq. (1)-(2)",
-        "f(U,V) = l(U,V) + lam sum_i ||u_i||^2 ||v_i||^2 for E x x^T = I, lam = (1-theta)/theta.",
+        "f(U,V) = l(U,V) + lam sum_i ||u_i||^2 ||v_i||^2 for E x x^T = I and lam = (1-theta)/theta: f is E ||y - "
+        "(1/theta) U diag(b) V^T x||^2 over x and independent coins b_i, each 1 with chance theta > 0, else 0, and l "
+        "is E ||y - UV^T x||^2.",
         check=lambda: [
             *checks.penalty_identity(checks.isotropic, True),
             *checks.penalty_identity(checks.library, True),
@@ -53,7 +55,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-lemA.1",
         f"{SOURCE}, Lemma A.1",
-        "For E x x^T = I and y = Mx: f(U,V) = l(U,V) + lam sum_i ||u_i||^2 ||v_i||^2 and l(U,V) = ||M - UV^T||_F^2.",
+        "For E x x^T = I and y = Mx: f(U,V) = E ||y - (1/theta) U diag(b) V^T x||^2, independent coins b_i of chance "
+        "theta, is l(U,V) + lam sum_i ||u_i||^2 ||v_i||^2, and l(U,V) = E ||y - UV^T x||^2 is ||M - UV^T||_F^2.",
         check=lambda: [*checks.penalty_identity(checks.library), *checks.factorization(lambda drop: drop / (1 - drop))],
         control=partial(checks.penalty_identity, checks.isotropic),
         objects=("penalties.penalty", "penalties.criterion", "penalties.risk"),
@@ -62,8 +65,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-eq3",
         f"{SOURCE}, eq. (3)",
-        "For isotropic inputs the penalty is lam times the squared l2 path norm, the root of the sum over paths of the "
-        "squared products of their weights.",
+        "For E x x^T = I the penalty of dropout at one rate, what it adds to the risk, is lam = (1-theta)/theta times "
+        "the squared l2 path norm, the root of the sum over paths of the squared products of their weights.",
         check=partial(checks.paths, 2.0),
         control=partial(checks.paths, 1.9),
         objects=("norms.path_norm", "penalties.penalty"),
@@ -71,7 +74,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-def2.1",
         f"{SOURCE}, Definition 2.1 and Section 2",
-        "U is equalized when all its columns have equal norm: exactly then, for lam > 0, lam sum_i ||u_i||^4 >= "
+        "U is equalized when all its r columns have equal norm: exactly then, for lam > 0, lam sum_i ||u_i||^4 >= "
         "(lam/r) ||U||_F^4 is an equality. An orthogonal Q with UQ equalized is an equalizer.",
         check=partial(checks.tied_lower_bound, 1.0),
         control=partial(checks.tied_lower_bound, 0.8),
@@ -80,8 +83,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-def3.2",
         f"{SOURCE}, Definition 3.2 and Section 3",
-        "(U, V) is jointly equalized when all ||u_i|| ||v_i|| agree: exactly then, for lam > 0, R(U,V) >= (lam/r) "
-        "(sum_i ||u_i|| ||v_i||)^2 is an equality. An orthogonal Q with (UQ, VQ) jointly equalized is an equalizer.",
+        "(U, V), r columns each, is jointly equalized when all ||u_i|| ||v_i|| agree: exactly then, for lam > 0, "
+        "lam sum_i ||u_i||^2 ||v_i||^2 >= (lam/r) (sum_i ||u_i|| ||v_i||)^2 is an equality. An orthogonal Q with (UQ, "
+        "VQ) jointly equalized is an equalizer.",
         check=lambda: [*checks.lower_bounds(1.0), *factor_checks.idle_units(1.0)],
         control=partial(checks.lower_bounds, 1.01),
         objects=("penalties.penalty", "equalization.joint_equalizer"),
@@ -89,7 +93,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-rem3.1",
         f"{SOURCE}, Remark 3.1",
-        "f(UD, VD^-1) = f(U,V) for every diagonal D with positive entries; signs do not matter either.",
+        "f(UD, VD^-1) = f(U,V), f the risk with dropout, for every diagonal D with positive entries; signs do not "
+        "matter either.",
         check=partial(checks.rescaling, 0.0),
         control=partial(checks.rescaling, 0.05),
         objects=("equalization.rescale", "penalties.penalty", "penalties.risk", "penalties.criterion"),
@@ -108,16 +113,18 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(checks.equalization, checks.equalizer_of_another),
         objects=("linalg.equalizer",),
         note="Of this matrix: the equalizer of one whose first column is 1 % longer need not be one. The library's "
-        "needs r - 1 plane rotations.",
+        "needs at most r - 1 plane rotations.",
     ),
     Claim(
         "mianjy2018-alg2",
         f"{SOURCE}, Algorithm 2",
-        "One eigendecomposition per column, w = mean direction of the eigenvectors, equalizes a matrix.",
+        "In each of r steps, from G = U^T U and Q = I on: w, the sum of the m orthonormal eigenvectors of G over "
+        "m^(1/2), is completed to an orthogonal Q_i, Q is multiplied by diag(I, Q_i), and G becomes Q_i^T G Q_i "
+        "without its first row and column. Then Q is orthogonal, and all columns of UQ have equal norm.",
         check=partial(checks.equalization, checks.printed_eqz),
         control=partial(checks.equalization, partial(checks.printed_eqz, leading=True)),
-        note="Correct; its comments are not: the first diagonal entry becomes the mean, not zero, and the trailing "
-        "block is kept, not the first, as the control has it.",
+        note="One of its comments is wrong: the first diagonal entry becomes the mean, not zero. Another calls the "
+        "block that is kept the first; it is the trailing one, and the control keeps the leading one.",
     ),
     Claim(
         "mianjy2018-rem5.2",
@@ -142,7 +149,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm2.3",
         f"{SOURCE}, Theorem 2.3",
-        "For lam > 0 a global optimum of the tied problem is equalized and R = (lam/r) ||U||_F^4.",
+        "For lam > 0 every U of r columns that minimizes ||M-UU^T||_F^2 + R, R = lam sum_i ||u_i||^4, is equalized, "
+        "its columns have equal norm, and R = (lam/r) ||U||_F^4.",
         check=partial(factor_checks.optimal_factors, True),
         control=partial(factor_checks.optimal_factors, True, idle=1),
         objects=("optima.optimum", "penalties.penalty"),
@@ -152,8 +160,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm3.4",
         f"{SOURCE}, Theorem 3.4",
-        "For lam > 0 a global optimum of the untied problem is jointly equalized and R = (lam/r) (sum_i ||u_i|| "
-        "||v_i||)^2 = (lam/r) ||UV^T||_*^2.",
+        "For lam > 0 every (U, V), r columns each, that minimizes ||M-UV^T||_F^2 + R, R = lam sum_i ||u_i||^2 "
+        "||v_i||^2, is jointly equalized, all ||u_i|| ||v_i|| agree, and R = (lam/r) (sum_i ||u_i|| ||v_i||)^2 = "
+        "(lam/r) ||UV^T||_*^2.",
         check=partial(factor_checks.optimal_factors, False),
         control=partial(factor_checks.optimal_factors, False, idle=1),
         objects=("norms.nuclear", "optima.optimum", "penalties.penalty"),
@@ -164,18 +173,19 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm3.3",
         f"{SOURCE}, Theorem 3.3",
-        "For every pair (U, V) there are another of the same product and one rotation after which all its columns "
-        "have ||u_i||^2 = ||v_i||^2 = ||UV^T||_*/r.",
+        "For every pair (U, V) of r columns each there are another one (A, B) of the same sizes, AB^T = UV^T, and an "
+        "orthogonal Q such that every column of AQ and of BQ has the squared norm ||UV^T||_*/r.",
         check=partial(factor_checks.joint_construction, 0.5),
         control=partial(factor_checks.joint_construction, 0.55),
         objects=("linalg.equalizer", "equalization.equalize"),
-        note="The other pair has the square roots of the singular values on both sides: powers .55 and .45 have the "
-        "same product and no such rotation.",
+        note="The other pair has the square roots of the singular values of UV^T on both sides: powers .55 and .45 "
+        "have the same product and in general no such rotation.",
     ),
     Claim(
         "mianjy2018-sec3",
         f"{SOURCE}, Section 3, before Theorem 3.3",
-        "Some pairs cannot be jointly equalized (Definition 3.2) by a rotation.",
+        "Some pairs (U, V) cannot be jointly equalized by a rotation: for no orthogonal Q are all ||U q_i|| ||V q_i|| "
+        "equal.",
         "false",
         check=partial(landscape_checks.some_pair_resists, joint_equalizer),
         control=partial(landscape_checks.some_pair_resists, lambda U, V: torch.eye(U.shape[1], dtype=torch.float64)),
@@ -196,9 +206,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm2.4",
         f"{SOURCE}, Theorem 2.4",
-        "For M symmetric, M >= 0, every width r: the optimal UU^T is S_alpha(M), every eigenvalue above alpha lowered "
-        "by it and the others 0, alpha = lam (sum of the top rho)/(r + lam rho), rho the largest j <= r with lambda_j "
-        "> lam (sum of the top j)/(r + lam j).",
+        "For M symmetric, M >= 0, every width r: the UU^T of least ||M-UU^T||_F^2 + lam sum_i ||u_i||^4 is S_alpha(M), "
+        "every eigenvalue above alpha lowered by it and the others 0, alpha = lam (sum of the top rho)/(r + lam rho), "
+        "rho the largest j <= r with lambda_j > lam (sum of the top j)/(r + lam j).",
         "false",
         check=partial(checks.tied_optimum, checks.printed_threshold, checks.PSD_CASES),
         control=partial(checks.tied_optimum, _shrink, checks.PSD_CASES),
@@ -208,9 +218,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm2.4-corrected",
         f"{SOURCE}, Theorem 2.4, corrected",
-        "Every UU^T that minimizes ||M-UU^T||_F^2 + lam sum_i ||u_i||^4 keeps the top rho eigenpairs of (M+M^T)/2, "
-        "each value lowered by alpha, lam/(r + lam rho) times their sum; rho is the largest j <= r with lambda_j > "
-        "lam/(r + lam j) times the sum of the top j, else 0.",
+        "For lam >= 0, every UU^T, U of r columns, that minimizes ||M-UU^T||_F^2 + lam sum_i ||u_i||^4 keeps the top "
+        "rho pairs of an eigendecomposition of (M+M^T)/2, lambda_1 >= lambda_2 >= .., each value lowered by alpha, "
+        "lam/(r + lam rho) times their sum; rho is the largest j <= r with lambda_j > lam/(r + lam j) times the sum "
+        "of the top j, else 0.",
         check=lambda: [*checks.tied_optimum(_shrink), *factor_checks.ties_at_the_cut(tied=True)],
         control=partial(checks.tied_optimum, checks.printed_threshold, checks.PSD_CASES),
         objects=("linalg.shrink", "optima.optimum"),
@@ -218,8 +229,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-rem2.5",
         f"{SOURCE}, Remark 2.5",
-        "||M-UU^T||_F^2 + (lam/r) ||U||_F^4 is never above ||M-UU^T||_F^2 + lam sum_i ||u_i||^4; their minima over U "
-        "of width r are equal.",
+        "For lam >= 0 and U of r columns ||M-UU^T||_F^2 + (lam/r) ||U||_F^4 is never above ||M-UU^T||_F^2 + lam sum_i "
+        "||u_i||^4; their minima over U are equal.",
         check=lambda: [
             *checks.tied_optimum(_shrink),
             *factor_checks.ties_at_the_cut(tied=True),
@@ -236,9 +247,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-thm3.6",
         f"{SOURCE}, Theorem 3.6",
-        "For every width r the optimal UV^T is S_alpha(M), every singular value above alpha lowered by it and the "
-        "others 0, alpha = lam (sum of the top rho)/(r + lam rho), rho the largest j <= r with s_j > lam (sum of the "
-        "top j)/(r + lam j).",
+        "For every width r the UV^T of least ||M-UV^T||_F^2 + lam sum_i ||u_i||^2 ||v_i||^2 is S_alpha(M), every "
+        "singular value above alpha lowered by it and the others 0, alpha = lam (sum of the top rho)/(r + lam rho), "
+        "rho the largest j <= r with s_j > lam (sum of the top j)/(r + lam j).",
         "false",
         check=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:2]),
         control=partial(checks.untied_optimum, _shrink),
@@ -259,8 +270,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-alg3",
         f"{SOURCE}, Algorithm 3",
-        "For every M and r the factors of S_alpha(M), alpha as in Theorem 3.6, that the printed steps return are a "
-        "global optimum of Problem 7.",
+        "For every M and r the factors of S_alpha(M), all singular values s of M lowered by alpha and cut at zero, "
+        "that the printed steps return minimize ||M-UV^T||_F^2 + lam sum_i ||u_i||^2 ||v_i||^2: alpha = lam "
+        "(s_1+...+s_rho)/(r + lam rho), rho the largest j <= r with s_j > lam (s_1+...+s_j)/(r + lam j).",
         "slip",
         check=partial(checks.untied_optimum, checks.printed_threshold, checks.UNTIED_CASES[:1]),
         control=partial(checks.untied_optimum, _shrink, checks.UNTIED_CASES[:1]),
@@ -273,8 +285,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-rem3.5",
         f"{SOURCE}, Remark 3.5",
-        "Dropout favors low rank. At an optimum of width r >= rank M on isotropic inputs the singular values of M are "
-        "lowered by one alpha and those up to alpha are gone, alpha <= (lam/r) ||M||_*.",
+        "Dropout favors low rank. The UV^T of least ||M-UV^T||_F^2 + lam sum_i ||u_i||^2 ||v_i||^2, width r >= rank M, "
+        "has the singular values of M lowered by one alpha, and those up to alpha are gone; alpha <= (lam/r) ||M||_*.",
         check=partial(factor_checks.low_rank, 1.0),
         control=partial(factor_checks.low_rank, 0.8),
         objects=("linalg.shrink", "optima.optimum"),
@@ -284,9 +296,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-eq7",
         f"{SOURCE}, eq. (7)",
-        "Dropping columns in the factorization of a given M, each by its own coin and else divided by its chance to "
-        "stay, gives ||M - UV^T||_F^2 + lam sum_i ||u_i||^2 ||v_i||^2 with lam = drop/(1 - drop), the problem for "
-        "y = Mx and isotropic x.",
+        "Columns of the factors of a given M are dropped, b_i = 0 with chance drop < 1, else 1/(1 - drop), "
+        "independently: the mean of ||M - U diag(b) V^T||_F^2 is ||M - UV^T||_F^2 + lam sum_i ||u_i||^2 ||v_i||^2, lam "
+        "= drop/(1 - drop), which is also the risk with dropout for y = Mx and E x x^T = I.",
         check=partial(checks.factorization, lambda drop: drop / (1 - drop)),
         control=partial(checks.factorization, lambda drop: drop),
         objects=("data.Moments.of_map", "penalties.criterion", "penalties.risk"),
@@ -294,8 +306,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "mianjy2018-sec1",
         f"{SOURCE}, Section 1",
-        "On isotropic inputs global minima with dropout have the least l2 path norm among all factorizations of the "
-        "same product in the same width; for autoencoders with tied weights all local minima have.",
+        "With dropout, lam > 0, and E x x^T = I global minima (U, V) have the least l2 path norm, (sum_i ||u_i||^2 "
+        "||v_i||^2)^(1/2), among all factorizations of their UV^T in the same width; with tied weights, U = V, all "
+        "local minima have.",
         check=partial(factor_checks.minimal_path_norm, 2.0),
         control=partial(factor_checks.minimal_path_norm, 1.8),
         objects=("norms.path_norm",),

@@ -28,7 +28,8 @@ print(4 * squares[0] * squares[1])  # four entries, both factors in each""",
     "sec3": Erratum(
         r"\text{``not true in general'' that any pair is jointly equalizable, that is }"
         r"\|u_i\|\,\|v_i\| = \|u_1\|\,\|v_1\|\ \forall i",
-        "There is a pair (U, V) for which no rotation Q makes the products of the columns of UQ and VQ equal.",
+        "By Definition 3.2, the only one of the paper, there is a pair (U, V) for which no rotation Q makes the "
+        "products ||U q_i|| ||V q_i|| equal.",
         "x -> ||Ux|| ||Vx|| is continuous on the sphere, so it is constant on some orthonormal basis (Kakutani; Yamabe "
         "and Yujobo): every pair is equalized by a rotation. In width two a quarter turn exchanges the two products, "
         "so somewhere between they agree. With the stronger definition of the thesis the sentence is right.",
@@ -67,8 +68,8 @@ print(gap(1, 0), "and", gap(0, 1), "after a quarter turn: zero in between")""",
         r"\rho \leftarrow \max\{j \in [r] : \lambda_j(M) > \tfrac{\lambda j \kappa_j}{r + \lambda j}\},\quad "
         r"\bar M \leftarrow S_{\frac{\lambda \rho \kappa_\rho}{r + \lambda \rho}}(M),\quad "
         r"(U, \Sigma, V) \leftarrow \mathrm{svd}(\bar M),\quad \tilde U \leftarrow U \Sigma^{\frac12}",
-        "Input is M, the size r of the factorization and lambda; step 3 is an SVD of rank r, the one whose cost Remark "
-        "5.1 counts, and with it the output is a global optimum.",
+        "Input is M, the size r of the factorization and lambda; step 3 is an SVD of r triples, zeros where there are "
+        "fewer, the one whose cost Remark 5.1 counts, and with it the output is a global optimum.",
         "Step 2 is Theorem 3.6: where the (r+1)-th singular value exceeds alpha, an SVD has more than r columns.",
         "mianjy2018-thm3.6-corrected",
         TRUNCATION,

@@ -190,8 +190,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec1.1",
         f"{SOURCE}, Section 1.1.1",
-        "The l_p path norm, the l_p norm of the vector of the products of weights along all paths, is 1^T |W_{k+1}|^p "
-        "... |W_1|^p 1 to the power 1/p, entry by entry |.|^p.",
+        "The l_p path norm, p >= 1 a number, is the l_p norm of the vector of the products of weights along all paths "
+        "from an input to an output, and 1^T |W_{k+1}|^p ... |W_1|^p 1 to the power 1/p, entry by entry |.|^p.",
         check=all_paths,
         control=partial(all_paths, 0.2),
         objects=("norms.path_norm",),
@@ -200,9 +200,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec1.1-scaling",
         f"{SOURCE}, Section 1.1.1, dropout without the factor 1/theta",
-        "For linear networks the objective of dropout that multiplies kept units by one, as here, at (W_1, W_2) is "
-        "that of dropout that multiplies them by 1/theta, as in (2.1), at (W_1, theta W_2), and so for more layers, "
-        "each but the first times theta.",
+        "For linear networks the mean squared error under dropout that multiplies kept units by one, as here, at (W_1, "
+        "W_2) is that under dropout that multiplies them by 1/theta, as in (2.1), at (W_1, theta W_2), theta > 0 the "
+        "chance to be kept; and so for more layers, each but the first times theta.",
         check=partial(unscaled, lambda keep: keep),
         control=partial(unscaled, lambda keep: 0.95 * keep),
         objects=("penalties.criterion", "models.TwoLayerLinear", "models.DeepLinear"),
@@ -210,41 +210,47 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq1.3-comparison",
         f"{SOURCE}, after eq. (1.3)",
-        "The bound (1.2) is never worse than the bound (1.3), by ||W_i^T||_{2,1}^2 <= d ||W_i||_F^2 for every layer "
+        "(1.2), prod_i ||W_i||_2 (sum_i (||W_i^T||_{2,1}/||W_i||_2)^(2/3))^(3/2), is never worse than (1.3), prod_i "
+        "||W_i||_2 k (d sum_i ||W_i||_F^2/||W_i||_2^2)^(1/2), by ||W_i^T||_{2,1}^2 <= d ||W_i||_F^2 for every layer "
         "and ||v||_{2/3} <= (k+1) ||v||_2 for the k + 1 numbers v_i = ||W_i||_F.",
         "holds only if",
         check=lambda: [*spectral_never_worse(True), *row_norms(1.0), *proof_checks.group_norm(1.0)],
         control=partial(spectral_never_worse, True, False),
         outside=partial(spectral_never_worse, False),
         objects=("bounds.surveyed",),
-        note="Only if d, printed as the largest of the k hidden widths, counts the output width, too; of what stands "
-        "inside O(.), up to the factor (k+1)/k, which the control leaves out. What v must hold is ||W_i||_F/||W_i||_2.",
+        note="Only if d, printed as the largest of the k hidden widths, counts the output width, too; both stand over "
+        "sqrt n inside O(.), and (1.2) is at most (k+1)/k times (1.3), a factor that the control leaves out. What v "
+        "must hold is ||W_i||_F/||W_i||_2.",
     ),
     Claim(
         "thesis-eq1.3",
         f"{SOURCE}, eq. (1.3)",
-        "Generalization gap <= O(prod_i ||W_i||_2 (d k^2 sum_i ||W_i||_F^2/||W_i||_2^2)^(1/2)/sqrt n), by PAC-Bayes.",
+        "Generalization gap <= O(prod_i ||W_i||_2 (d k^2 sum_i ||W_i||_F^2/||W_i||_2^2)^(1/2)/sqrt n), by PAC-Bayes: k "
+        "hidden layers, d the widest of them, sums and products over all k + 1 weight matrices, n examples.",
         check=partial(survey.expressions, "PAC-Bayes", survey.by_pac_bayes),
         control=partial(survey.expressions, "PAC-Bayes", partial(survey.by_pac_bayes, every=True)),
         objects=("bounds.surveyed",),
-        note="Checked is what stands inside O(.), which must hold the size of the inputs, too; d is the widest hidden "
-        "layer, the control counts the outputs, too.",
+        note="Checked is that `surveyed` returns what stands inside O(.); the bound itself is a theorem of the cited "
+        "work, for inputs of norm up to 1, with a margin and a logarithm of d k that the print leaves out. The control "
+        "counts the outputs in d.",
     ),
     Claim(
         "thesis-eq1.4",
         f"{SOURCE}, eq. (1.4)",
-        "Generalization gap <= O(sqrt k prod_i ||W_i||_F/sqrt n).",
+        "Generalization gap <= O(sqrt k prod_i ||W_i||_F/sqrt n): k hidden layers, the product over all k + 1 weight "
+        "matrices, n examples.",
         check=partial(survey.expressions, "Frobenius", survey.by_frobenius),
         control=partial(survey.expressions, "Frobenius", partial(survey.by_frobenius, more=1)),
         objects=("bounds.surveyed",),
-        note="Checked is what stands inside O(.), which must hold the size of the inputs, too; k counts hidden "
-        "layers, the control all of them.",
+        note="Checked is that `surveyed` returns what stands inside O(.); the bound itself is a theorem of the cited "
+        "work, for inputs of norm up to 1. The control counts all layers in k.",
     ),
     Claim(
         "thesis-sec1.1.3",
         f"{SOURCE}, Section 1.1.3",
         "FGSM, x + nu sgn(gradient of the loss), is one projected gradient step of infinite size from x for the l_inf "
-        "ball of radius nu around x.",
+        "ball of radius nu around x: entries of slope zero stay, and under every step that is large enough all others "
+        "end at x_i + nu or x_i - nu.",
         check=lambda: [*one_infinite_step(1.0), *one_infinite_step(1e12)],
         control=partial(one_infinite_step, 0.9),
         objects=(

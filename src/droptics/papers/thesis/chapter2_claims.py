@@ -70,13 +70,15 @@ NOTES = {
     "of eigendecompositions and of bases, which sum to at most r^4.",
 }
 STATEMENTS = {
-    "lem2": "For E x x^T = I and y = Mx: L_theta(U,V) = L(U,V) + lam sum_i ||u_i||^2 ||v_i||^2 and L(U,V) = ||M - "
-    "UV^T||_F^2.",
-    "rem2": "L_theta(UD, VD^-1) = L_theta(U,V) for every diagonal D with positive entries; signs do not matter either.",
+    "lem2": "For E x x^T = I and y = Mx: L_theta(U,V) = E ||y - (1/theta) U diag(b) V^T x||^2, independent coins b_i "
+    "of chance theta, is L(U,V) + lam sum_i ||u_i||^2 ||v_i||^2, and L(U,V) = E ||y - UV^T x||^2 is ||M - UV^T||_F^2.",
+    "rem2": "L_theta(UD, VD^-1) = L_theta(U,V), L_theta the risk with dropout, for every diagonal D with positive "
+    "entries; signs do not matter either.",
     "rem4": "Where an SVD of rank r costs O(d^2 r), d = max{d2, d0}, Algorithm 3 costs O(d^2 r + d r^2 + r^4): the "
     "Gram matrix of Algorithm 2 costs O(d r^2) and the eigendecomposition in each of its iterates O(r^3).",
-    "def2": "(U, V) is jointly equalized when every ||u_i|| ||v_i|| = ||UV^T||_*/r: exactly then, for lam > 0, R(U,V) "
-    ">= (lam/r) (sum_i ||u_i|| ||v_i||)^2 >= (lam/r) ||UV^T||_*^2 are equalities.",
+    "def2": "(U, V), r columns each, is jointly equalized when every ||u_i|| ||v_i|| = ||UV^T||_*/r: exactly then, for "
+    "lam > 0, lam sum_i ||u_i||^2 ||v_i||^2 >= (lam/r) (sum_i ||u_i|| ||v_i||)^2 >= (lam/r) ||UV^T||_*^2 are "
+    "equalities.",
 }
 # a formula that the thesis prints otherwise: it has none for S_alpha
 PRINTED = {
@@ -126,8 +128,8 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-alg3",
         f"{SOURCE}, Algorithm 3",
         "With r = rank M, rho = max{j <= r : s_j > lam (s_1+...+s_j)/(1 + lam j)} and alpha = lam (s_1+...+s_rho)/(1 + "
-        "lam rho) the matrix S_alpha(M), all singular values s of M lowered by alpha and cut at zero, is the product "
-        "UV^T of a global optimum of (2.7).",
+        "lam rho) the matrix S_alpha(M), all singular values s of M lowered by alpha and cut at zero, is the UV^T, r "
+        "columns each, of least ||M-UV^T||_F^2 + lam sum_i ||u_i||^2 ||v_i||^2.",
         "slip",
         check=partial(checks.untied_optimum, checks.thesis_threshold, checks.FULL_CASES),
         control=partial(checks.untied_optimum, shrink, checks.FULL_CASES),
