@@ -20,10 +20,10 @@ print(J(K / (2 * n * (1 + F(K, n)))))""",
     ),
     "lem15": Erratum(
         r"\Pr(X < n/2 - \sqrt n/4) = \Pr(X > n/2 + \sqrt n/4) \ge 1/4,\quad X \sim \mathrm{Bin}(n, 1/2)",
-        "For every n. It is used for n = K > 18 alone.",
-        "It fails for n = 5, 7, 16, 18 and for no other n up to 3000. The proof takes the middle interval to "
-        "hold at most sqrt(n)/2 integers; it can hold more, and its ends, which are left out, count where they are "
-        "integers (n = 16). Lemma 16 is not touched.",
+        "For every n >= 1, since the lemma excepts none. It is used for n = K > 18 alone, where it holds.",
+        "It fails for n = 5, 7, 16, 18 and for no other n. The proof takes the middle interval to hold at most "
+        "sqrt(n)/2 integers; it can hold more, and its ends, which are left out, count where they are integers "
+        "(n = 16). Lemma 16 is not touched.",
         "helmbold2017-lem15-corrected",
         """\
 from fractions import Fraction as F

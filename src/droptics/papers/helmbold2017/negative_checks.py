@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 import torch
-from scipy.stats import binom
+from scipy.stats import binom, norm
 from torch import Tensor
 
 from droptics.evidence.claims import Comparison, Relation, compare
@@ -39,6 +39,11 @@ def binomial_tail(sizes: Sequence[int], excepted: Sequence[int] = ()) -> list[Co
         count = sum(math.comb(few, k) for k in range((few + 1) // 2) if 4 * (few - 2 * k) ** 2 > few)
         found.append(compare(count / 2**few, "<", 0.25, f"less, n={few}"))
     return found
+
+
+def tail_beyond(size: int) -> list[Comparison]:
+    """From this n on the same by Berry and Esseen: it is Phi(-1/2) up to .8/sqrt(n)."""
+    return [compare(norm.cdf(-0.5) - 0.8 / math.sqrt(size), ">=", 0.25, f"n from {size} on")]
 
 
 @cache
