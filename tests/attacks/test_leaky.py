@@ -161,6 +161,10 @@ def test_bad_networks_are_refused() -> None:
         beta_robust_error(net, Sample(torch.ones(2, 3).double(), torch.tensor([0.0, 1.0]).double()), 0.1)
     with pytest.raises(ValueError, match="radius"):
         beta_robust_error(net, Sample(torch.ones(2, 3).double(), torch.ones(2).double()), -0.1)
+    for slope in (0.5, 1.0):  # the error is a share of examples
+        weighted = Sample(torch.ones(2, 3).double(), torch.ones(2).double(), torch.tensor([0.9, 0.1]).double())
+        with pytest.raises(ValueError, match="data must not have weights"):
+            beta_robust_error(network(5, slope), weighted, 0.1)
     with pytest.raises(ValueError, match="must not be zero"):
         LeakyNet(0 * weights, top, 0.5).normalized()
 

@@ -179,6 +179,8 @@ def beta_robust_error(  # parameters: the statement's, and how hard to search
     """
     if not 0 <= radius < math.inf or not 0 <= beta < math.inf:
         raise ValueError(f"radius and beta must be finite and >= 0, got {radius} and {beta}")
+    if data.weights is not None:
+        raise ValueError("data must not have weights: the error counts every example once")
     unit = net.normalized()
     inputs, targets = data.inputs, data.targets.reshape(-1).to(data.inputs.dtype)
     if not bool(((targets == 1) | (targets == -1)).all()):
