@@ -217,8 +217,9 @@ def two_losses(labels: tuple[float, ...]) -> list[Comparison]:
 def mean_gradient(scaled: bool) -> list[Comparison]:
     """Mean over all masks of the dropout gradient = gradient of loss + penalty, both layers of a ReLU network.
 
-    Batches of one to five examples, one and two outputs, weighted ones, one mask for all and one for each example; the
-    dropout gradient as the library steps along it, that of loss and penalty by the library and written out.
+    Batches of one to five examples, one and two outputs, weighted ones, one mask for all and one for each example, sums
+    of exactly zero; the dropout gradient as the library steps along it, that of loss and penalty by the library and
+    written out.
     """
     found = []
     for seed, (drop, examples, outputs, width, weighted) in enumerate(
@@ -227,7 +228,9 @@ def mean_gradient(scaled: bool) -> list[Comparison]:
         plain = sample(seed, examples, 3, outputs)
         weights = simplex(seed, examples) if weighted else None
         data = Sample(plain.inputs, plain.targets, weights)
-        V, U = (normal(seed + i, *shape).requires_grad_() for i, shape in ((1, (width, 3)), (2, (outputs, width))))
+        V, U = (normal(seed + i, *shape) for i, shape in ((1, (width, 3)), (2, (outputs, width))))
+        V[:1] *= float(seed != 2)  # a unit whose relu stands at 0
+        V.requires_grad_(), U.requires_grad_()
         # the control takes the variance of the mask for that of the multiplier: drop for drop / (1 - drop)
         law = Bernoulli(drop if scaled else drop / (1 + drop), width)
         explicit = criterion(ReLUNet([V, U]), data, Product([Bernoulli(0.0, 3), law])).value
