@@ -19,8 +19,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq6.2",
         f"{SOURCE}, Section 6.2, after eq. (6.2)",
-        "The reflected loss l_-(z) = -l(-z) = -log(1 + e^z) is a concave lower bound of the 0-1 loss, of slope "
-        "-sigmoid(z).",
+        "The reflected loss l_-(z) = -l(-z) = -log(1 + e^z) is a concave lower bound of the 0-1 loss I{z < 0}, of "
+        "slope -sigmoid(z).",
         check=partial(checks.reflected_loss, lambda z: -torch.sigmoid(z)),
         control=partial(checks.reflected_loss, lambda z: -torch.sigmoid(-z)),
         objects=("attacks.Reflected",),
@@ -31,7 +31,8 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-sec6.2",
         f"{SOURCE}, Section 6.5.2, on the loss of Section 6.2",
         "Reflecting the cross-entropy loss has a minimal effect on FGSM and BIM in terms of robust test accuracy: in "
-        "binary problems it changes only the length of a gradient, so that sign and normalized attacks stay the same.",
+        "binary problems it changes only the length of a gradient in the input, so that attacks whose steps are its "
+        "sign or its direction stay the same.",
         check=lambda: [*checks.same_attacks(4, False), *class_checks.two_classes()],
         control=partial(checks.same_attacks, 4, True),
         objects=(
@@ -67,8 +68,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq6.3",
         f"{SOURCE}, eq. (6.3)",
-        "L_beta(W) = P(min over the ball of radius nu around x of y f_Wbar < -beta), Wbar = W/||W||_F; for slope alpha "
-        "= 1 the minimum of y f_W is y w.x - nu ||w||, w = W^T a.",
+        "L_beta(W) = P(min over the ball of radius nu around x of y f_Wbar < -beta), Wbar = W/||W||_F, y = +-1, beta "
+        ">= 0; for slope alpha = 1 the minimum of y f_W is y w.x - nu ||w||, w = W^T a.",
         check=partial(checks.linear_robust_margin, 1.0),
         control=partial(checks.linear_robust_margin, 0.9),
         objects=(
@@ -97,7 +98,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec6.3",
         f"{SOURCE}, Section 6.3, text around eq. (6.3)",
-        "L_beta counts only attacks that fool by a margin: L_beta <= L_rob, and it tends to L_rob with beta -> 0.",
+        "L_beta counts only attacks that fool by a margin: with L_rob = P(min over the ball of y f_Wbar < 0) of (6.1), "
+        "L_beta <= L_rob for beta >= 0, and it tends to L_rob with beta -> 0.",
         check=partial(checks.vanishing_beta, 1.0),
         control=partial(checks.vanishing_beta, 1.2),
         objects=("papers.thesis.leaky.LeakyNet", "papers.thesis.leaky.beta_robust_error"),
@@ -118,18 +120,19 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(checks.attack_bound, 2.0, 0.45),
         objects=("papers.thesis.leaky.LeakyNet", "papers.thesis.leaky.reflected_pgd"),
         note="Proved, with the printed 2, though the printed proof needs beta >= 4 nu (1-alpha) kappa sqrt m: with h = "
-        "-y f(delta*), d = ||delta_t - delta*|| and s the logistic function, flipped units change y <grad f(delta_t), "
-        "delta*> by at most h d/(2 nu), so it is at most -h/2 for d <= nu, as at the start, and a step from z = y "
-        "f(delta_t) changes d^2 by at most -eta_atk s(z) (2z + h - s(z)). If z >= a > 0 throughout and 2a + h > s(a), "
-        "d never grows and the last term is at least 4 s(a) (2a + h - s(a)); that, or 0 if 2a + h <= s(a), and 2 "
-        "s(-a) are above s(h), and 2 s(-a) is if a <= 0. The right side is at least twice the left when the attack is "
-        "the strongest, so that the control takes 0.45 of it.",
+        "-y f(delta*), d = ||delta_t - delta*||, s the logistic function and a = y f(delta_atk), y <grad f(delta_t), "
+        "delta*> is -h but for flipped units, whose part is at most h d/(2 nu): at most -h/2 while d <= nu, as at the "
+        "start. So a step from z = y f(delta_t) >= a adds at most -eta_atk s(z) (2z + h - s(z)) to d^2. If a > 0 and "
+        "2a + h > s(a), d falls in every step and 4 nu^2/(eta_atk T_atk) >= 4 s(a) (2a + h - s(a)), which added to 2 "
+        "s(-a) is above s(h); if 2a + h <= s(a), or a <= 0, 2 s(-a) alone is. The right side is at least twice the "
+        "left when the attack is the strongest, so that the control takes 0.45 of it.",
     ),
     Claim(
         "thesis-lem18-proof",
         f"{SOURCE}, proof of Lemma 18",
-        "With beta >= 2 nu (1-alpha) kappa sqrt m a beta-effective delta* has y <grad f(delta_t), delta*> <= y "
-        "f(delta*)/2 for delta_t in the ball, which is all that the proof uses of an iterate.",
+        "With |a_r| <= kappa and beta >= 2 nu (1-alpha) kappa sqrt m a beta-effective delta* has y <grad f(delta_t), "
+        "delta*> <= y f(delta*)/2 for delta_t in the ball of radius nu around x, which is all that the proof uses of "
+        "an iterate.",
         "slip",
         check=partial(checks.intermediate_step, 2.0),
         control=partial(checks.intermediate_step, 4.0),
@@ -138,8 +141,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem18-proof-corrected",
         f"{SOURCE}, proof of Lemma 18, corrected",
-        "With beta >= 4 nu (1-alpha) kappa sqrt m a beta-effective delta* has y <grad f(delta_t), delta*> <= y "
-        "f(delta*)/2 for every delta_t in the ball.",
+        "With |a_r| <= kappa and beta >= 4 nu (1-alpha) kappa sqrt m a beta-effective delta* has y <grad f(delta_t), "
+        "delta*> <= y f(delta*)/2 for every delta_t in the ball of radius nu around x.",
         check=partial(checks.intermediate_step, 4.0),
         control=partial(checks.intermediate_step, 3.9),
         note="4 is the least factor: one unit of slope just below 1/2 fails for every smaller one.",
@@ -167,7 +170,7 @@ CLAIMS: tuple[Claim, ...] = (
         outside=partial(training_checks.learns, 1.0, 0.0),
         objects=("papers.thesis.leaky.adversarial_sgd", "papers.thesis.leaky.reflected_pgd"),
         note="Only if |a_r| = kappa for every r: with a = 0 the network never moves. Runs of Algorithm 6 from a start "
-        "that is wrong everywhere. T_tr is generous by a factor 4 or more; the control stops after .17 of it.",
+        "that is wrong everywhere, 60 steps of T_tr = 205 to 230; the control stops after .17 of T_tr.",
     ),
     Claim(
         "thesis-thm16",
@@ -183,8 +186,8 @@ CLAIMS: tuple[Claim, ...] = (
         objects=("papers.thesis.leaky.adversarial_sgd", "papers.thesis.leaky.beta_robust_error", "bounds.adversarial"),
         note="Only if |a_r| = kappa: with a thousandth of it T_tr steps change nothing. And only if eta_tr equals 1/(m "
         "kappa^2 (R+nu)^2). The 2 in beta is that of Lemma 18, proved at thesis-lem18; L_beta by certificate on all "
-        "points. T_tr is generous: three steps do, and the control takes them without attacks. For slopes below 1/2 it "
-        "speaks only of points misclassified without attack: see droptics-effective-attacks.",
+        "points. Here three steps do, far fewer than T_tr, and the control takes them without attacks. For slopes "
+        "below 1/2 it speaks only of points misclassified without attack: see droptics-effective-attacks.",
     ),
     Claim(
         "thesis-cor4",
@@ -267,7 +270,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-rem6.5.3",
         f"{SOURCE}, Section 6.5.3",
-        "Aiming at the most likely wrong class can fail where another class is within reach.",
+        "An attack that aims at the most likely wrong class can leave the label as it is though another class is "
+        "within reach: f(x) = W x with rows 2 e_1, e_1 and 10 e_2, at x = e_1 and radius .3 in l2.",
         check=partial(class_checks.greedy_target, 10.0),
         control=partial(class_checks.greedy_target, 5.0),
         objects=(
@@ -275,7 +279,8 @@ CLAIMS: tuple[Claim, ...] = (
             "attacks.Pgd",
             "attacks.attack",
         ),
-        note="The class of smallest linearized distance is exact for linear models.",
+        note="Aiming at the class of least linearized distance succeeds there, and in linear models wherever some "
+        "point of the ball has another label.",
     ),
     Claim(
         "thesis-sec6.6",

@@ -70,8 +70,8 @@ print(round(2 / (3 - e), 4))""",
         r"\quad y f_{W,t}(\delta^*) \le \tfrac12 y f_W(\delta^*)",
         "Both points lie in the ball of radius nu around x; one of them at its center would do.",
         "Two points of that ball are up to 2 nu apart, so the step needs beta >= 4 nu (1-alpha) kappa sqrt m. The "
-        "lemma holds with the printed 2: delta_1 = x is within nu of delta*, and as long as all y f(delta_t) are "
-        "positive the attack comes no farther from it, see thesis-lem18.",
+        "lemma holds with the printed 2: delta_1 = x is within nu of delta*, and an attack that could break the lemma "
+        "comes no farther from it, see thesis-lem18.",
         "thesis-lem18-proof-corrected",
         """\
 from fractions import Fraction as F

@@ -35,17 +35,19 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq1.2",
         f"{SOURCE}, eq. (1.2)",
-        "Generalization gap <= O(prod_i ||W_i||_2 (sum_i (||W_i^T||_{2,1}/||W_i||_2)^(2/3))^(3/2)/sqrt n).",
+        "Generalization gap on n examples <= O(prod_i ||W_i||_2 (sum_i (||W_i^T||_{2,1}/||W_i||_2)^(2/3))^(3/2)/sqrt "
+        "n) for layers W_i, O(.) open for the size of the inputs, the margin and logarithms, which its source has.",
         check=partial(survey.expressions, "spectral", survey.by_spectral),
         control=partial(survey.expressions, "spectral", partial(survey.by_spectral, rows=False)),
         objects=("bounds.surveyed",),
-        note="Checked is what stands inside O(.), which must hold the size of the inputs, too; the control takes W_i "
-        "for W_i^T, columns for rows.",
+        note="Quoted from [BFT17]. Checked is that bounds.surveyed has what stands inside O(.); ||W^T||_{2,1} is the "
+        "sum of the norms of the rows of W, the control takes columns.",
     ),
     Claim(
         "thesis-sec1.1-norms",
         f"{SOURCE}, notation and Section 1.1.1",
-        "||X||_{p,q} takes p-norms of columns and the q-norm of those; ||v||_{2/3} <= (k+1) ||v||_2 for k+1 entries.",
+        "||X||_{p,q} = (sum_j (sum_i |X_ij|^p)^(q/p))^(1/q) is the q-norm of the p-norms of the columns, p, q >= 1; "
+        "||v||_{2/3} <= (k+1) ||v||_2 for k+1 entries.",
         check=partial(checks.group_norm, 1.0),
         control=partial(checks.group_norm, 0.9),
     ),
@@ -72,7 +74,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem7-proof",
         f"{SOURCE}, proof of Lemma 7",
-        "The penalty is R_1 + ... + R_k when each R_l carries its lam^l, as this proof defines it.",
+        "With dropout at one rate in all k hidden layers of a linear network the penalty is R_1 + ... + R_k, if the "
+        "sub-regularizer R_l of l pivots has the factor lam^l, lam = (1-theta)/theta, in it, as this proof has it.",
         check=partial(checks.plain_sum, True),
         control=partial(checks.plain_sum, False),
         objects=("penalties.penalty",),
@@ -99,13 +102,13 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(checks.walk_sum, 1),
         control=partial(checks.walk_sum, 2),
         erratum=EARLIER["sec3.2-walks"],
-        note="Checked for every second moment C of the inputs: walks from a that end at b count C_ab.",
+        note="Checked for inputs of any second moment C, where walks from a that end at b count C_ab.",
     ),
     Claim(
         "thesis-thm9-conjugate",
         f"{SOURCE}, proof of Theorem 9",
-        "For beta > 0 and symmetric A > 0, beta ||MA||_2^2 and ||QA^-1||_*^2/(4 beta) are convex conjugates of one "
-        "another, on matrices of any shape that fits.",
+        "For beta > 0 and symmetric positive definite A, M -> beta ||MA||_2^2 and Q -> ||QA^-1||_*^2/(4 beta) are "
+        "convex conjugates of one another, on matrices of any shape that fits.",
         check=partial(checks.conjugate_pair, 4.0),
         control=partial(checks.conjugate_pair, 3.8),
         objects=("norms.nuclear",),
@@ -113,13 +116,14 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop5-gradient",
         f"{SOURCE}, after Proposition 5",
-        "On any batch the gradient of the squared loss with the hidden units of a ReLU network dropped, averaged over "
-        "masks, is that of loss plus lam sum_k ||u_k||^2 mean a_k^2.",
+        "On any batch the gradient of the squared loss of a two-layer ReLU network with its hidden units dropped, "
+        "averaged over masks, is that of loss plus lam sum_k ||u_k||^2 mean a_k^2, lam = p/(1-p), p the rate, a_k the "
+        "activation of unit k and u_k its outgoing weights.",
         check=partial(checks.mean_gradient, True),
         control=partial(checks.mean_gradient, False),
         objects=("penalties.criterion", "models.ReLUNet", "training.masked_step"),
-        note="Our consequence of the proof, which speaks of a mini-batch. Weighted batches and masks of each example's "
-        "own, too; the slope of relu at 0 is 0 on both sides.",
+        note="Our consequence of the proof, which speaks of a mini-batch. For weighted batches and masks of each "
+        "example's own, too; the slope of relu at 0 is 0 on both sides.",
     ),
     Claim(
         "thesis-sec4.3-class",
@@ -137,8 +141,8 @@ CLAIMS: tuple[Claim, ...] = (
             "coadaptation.retentivity",
         ),
         note="Since they lie in F_alpha with alpha = sqrt(d1 r), which networks of equal flows reach; the regularizer "
-        "is the one without lam. The bound gives away more than a factor 2, R_S itself is .2 to .4 of it, so that the "
-        "control takes .38: see thesis-thm13.",
+        "is the one without lam. R_S of the examples is .17 to .4 of the bound, so that the control takes .38: see "
+        "thesis-thm13.",
     ),
     Claim(
         "thesis-def6",
@@ -172,8 +176,9 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(bound_checks.compression_constants, 9.842, 7.0995),
         control=partial(bound_checks.compression_constants, 9.8, 7.0),
         objects=("bounds.martingale",),
-        note="From Lemma 13 as stated. bounds.lazy has 2 ln 2/(3-e) (lam^2 + 1/ln 2), half of it: it takes the loss of "
-        "the competitor from the proof of Lemma 13, 1/(2 ln 2 eta T), in place of the stated lam^2/(2 eta T).",
+        note="From Lemma 13 as stated. bounds.lazy has 2 ln 2/(3-e) (lam^2 + 1/ln 2) in place of 4 ln 2/(3-e) lam^2: "
+        "it takes the loss of the competitor from the proof of Lemma 13, 1/(2 ln 2 eta T), in place of the stated "
+        "lam^2/(2 eta T).",
     ),
     Claim(
         "thesis-asm3",
@@ -211,12 +216,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-misprints",
         f"{SOURCE}, misprints",
-        "Proof of Theorem 6: U' Sigma_W V'^T where it has U' Sigma_W U'^T; Lemma 8: i_{k+1} is not summed; chapter 3, "
-        "third-order term: an exponent -k; Section 5.2: w_r is a row; "
-        "(5.4), (5.11), Lemma 17: grad g_t(W_1), a minus sign, g_t^(t)(U); proof of Theorem 14: ||W_1-U||_F^2 over "
-        "eta T, as in Lemma 12, not 2 eta T; Section 6.2: the gradient of l_-; "
-        "Theorem 20: M is d2 x d0, and what is said of it after Theorem 11 means Theorem 11; Lemma 14: "
-        "|g_t| where g_t is used; proof of Lemma 18: G = ||W||_F, kappa sqrt m times that.",
+        "Printed for what is meant: in the proof of Theorem 6 U' Sigma_W U'^T for U' Sigma_W V'^T; of Lemma 8 sums "
+        "over i_{k+1}, too; of Proposition 8, third-order term, theta^(2(i+m+mm)) without -2k in the exponent; in "
+        "Section 5.2.1 y_i for the r-th row; in (5.4) grad g_i(B_t W_1) for grad g_t(W_1); before (5.11) eta l' y grad "
+        "g_k for minus that; in the proof of Lemma 17 g_t^(t)(W_t) for U, of Theorem 14 2 eta T for eta T in Lemma 12; "
+        "in Section 6.2 l_- for its gradient; in Theorem 20 d2 x d1 for d2 x d0; after Theorem 11 Theorem 20 for 11; "
+        "in the proof of Lemma 18 G = ||W||_F for kappa sqrt m times that.",
         "not checked",
         note="Slips of notation that change no statement: the checks of these statements use what is meant.",
     ),
