@@ -234,7 +234,7 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-lem22",
         f"{SOURCE}, Lemma 22",
         "Khintchine-Kahane: sqrt(sum ||x_i||^2)/sqrt 2 <= E ||sum zeta_i x_i|| <= sqrt(sum ||x_i||^2), zeta_i "
-        "independent fair random signs, Euclidean norms.",
+        "independent fair random signs and x_i vectors, Euclidean norms.",
         check=partial(khintchine, 2**-0.5),
         control=partial(khintchine, 0.72),
         note="Printed are universal constants c1 and c2. 1/sqrt 2 is the best c1: two equal vectors, and 1 the best "
@@ -253,8 +253,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm18",
         f"{SOURCE}, Theorem 18",
-        "With probability 1-delta, E g <= mean g + 2 R_n + sqrt(log(1/delta)/2n) for all g at once, and E g <= mean g "
-        "+ 2 R_S + 3 sqrt(log(1/delta)/2n), for functions to [0, 1].",
+        "For a class of functions g to [0, 1] and n i.i.d. examples, with probability 1-delta, E g <= mean g + 2 R_n + "
+        "sqrt(log(1/delta)/(2n)) for all g at once, and with probability 1-delta E g <= mean g + 2 R_S + 3 "
+        "sqrt(log(1/delta)/(2n)), R_S the empirical Rademacher complexity of the class, E sup_g mean s_i g(z_i) over "
+        "fair signs s_i, and R_n = E R_S.",
         check=partial(uniform_deviation, 1.0),
         control=partial(uniform_deviation, 0.82),
         objects=("bounds.uniform",),
@@ -264,8 +266,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm19",
         f"{SOURCE}, Theorem 19",
-        "If |h-f| <= M for all h, with probability 1-delta E|h-f|^2 <= mean |h-f|^2 + 4 M R_n + M^2 "
-        "sqrt(log(2/delta)/2n) for all h at once, and also with 4 M R_S + 3 M^2 sqrt(log(2/delta)/2n).",
+        "If |h-f| <= M for all h of a class, with probability 1-delta over n i.i.d. examples E|h-f|^2 <= mean |h-f|^2 "
+        "+ 4 M R_n + M^2 sqrt(log(2/delta)/(2n)) for all h at once; so also with 4 M R_S + 3 M^2 "
+        "sqrt(log(2/delta)/(2n)) in place of the last two terms. R_n and R_S are those of the class of the h.",
         check=partial(squared_deviation, 1.0),
         control=partial(squared_deviation, 0.74),
         objects=("bounds.squared",),
@@ -273,8 +276,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm21",
         f"{SOURCE}, Theorem 21",
-        "For z ~ N(0, I_d) and f rho-Lipschitz f(z) is rho-sub-Gaussian, E e^(s (f - E f)) <= e^(s^2 rho^2/2) for all "
-        "s, and P(f(z) - E f >= t) <= exp(-t^2/(2 rho^2)) for t >= 0.",
+        "For z ~ N(0, I_d) and f rho-Lipschitz, rho > 0, in the Euclidean norm f(z) is rho-sub-Gaussian, E e^(s (f - "
+        "E f)) <= e^(s^2 rho^2/2) for all real s, and P(f(z) - E f >= t) <= exp(-t^2/(2 rho^2)) for t >= 0.",
         check=lambda: [*gaussian(1.0), *gaussian_moments()],
         control=partial(gaussian, 0.498),
         objects=("bounds.gaussian_tail",),
@@ -282,8 +285,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm22",
         f"{SOURCE}, Theorem 22",
-        "With probability 1-delta a martingale whose differences are at most R is at most R ln(1/delta) + (e-2) V/R, V "
-        "the sum of their conditional variances.",
+        "If X_1, ..., X_T have conditional means 0 given those before and X_t <= R, R > 0, their sum is at most R "
+        "ln(1/delta) + (e-2) V/R with probability at least 1-delta, V the sum of their conditional variances.",
         check=partial(martingale_tail, 1.0),
         control=partial(martingale_tail, 0.9),
         objects=("bounds.martingale",),
