@@ -390,6 +390,17 @@ def test_complexity_of_the_regularized_class_is_the_same_for_every_width():
         assert bounds.rademacher(data=Sample(x, np.ones(6)), alpha=alpha, side="lower").value <= total
 
 
+def test_norm_and_complexity_of_tiny_inputs_are_those_of_the_same_inputs_in_other_units():
+    """Their squares underflow; without units taken out the norm was zero."""
+    for size in (1, 2, 3):
+        data = sample(n=8, d=size)
+        tiny = Sample(1e-170 * data.inputs, data.targets)
+        assert bounds.data_norm(tiny) == bounds.data_norm(data) == pytest.approx(math.sqrt(8 * size))
+        plain, other = bounds.measured_rademacher(data), bounds.measured_rademacher(tiny)
+        assert float(other) == pytest.approx(float(plain), rel=1e-9)
+    assert bounds.data_norm(Sample(torch.zeros(5, 2).double(), torch.zeros(5, 1).double())) == 0
+
+
 def test_data_norm():
     data = sample(30, 4)
     assert bounds.data_norm(data) == pytest.approx(math.sqrt(30 * 4), rel=1e-12)

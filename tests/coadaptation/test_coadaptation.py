@@ -629,6 +629,21 @@ def test_labels_of_one_output_are_read_by_their_side():
         assert float(coadaptation.accuracy_by_width(net, data)[-1]) == pytest.approx(2 / 3)
 
 
+def test_the_retentivity_of_tiny_inputs_is_that_of_the_same_inputs_in_other_units():
+    """Their squares underflow; the worst direction belongs to the inputs as they are given."""
+    for size in (1, 2, 3):
+        x = randn(30, size) + 0.2
+        units = torch.tensor([1e-170, 3e-200, 1e-165], dtype=torch.float64)[:size]
+        plain, tiny = coadaptation.retentivity(x), coadaptation.retentivity(x * units)
+        assert tiny.value == pytest.approx(plain.value, rel=1e-6)
+        along = (x * (units / units.max())) @ tiny.direction
+        kept = torch.relu(along).square().mean() / along.square().mean()
+        assert float(kept) == pytest.approx(tiny.value, rel=1e-9)
+    assert coadaptation.retentivity(1e-170 * randn(9, 3).abs()).value == 0
+    with pytest.raises(ValueError, match="other than zero"):
+        coadaptation.retentivity(torch.zeros(5, 2, dtype=torch.float64))
+
+
 def test_data_with_zeros_lie_in_a_closed_half_space():
     """Every coordinate is zero somewhere: the worst half-space turns away from all examples, on either side."""
     points = torch.relu(randn(30, 3))

@@ -12,7 +12,7 @@ from droptics.arguments import Count, Seed, check_arguments
 from droptics.checks import as_float_tensor
 from droptics.data import Sample
 from droptics.linalg import psd_eigen
-from droptics.linalg.scales import equilibrate
+from droptics.linalg.scales import column_units, equilibrate
 from droptics.penalties.grams import feature_gram
 
 
@@ -67,15 +67,17 @@ def retentivity(data: Sample | Tensor, *, starts: Count = 20, seed: Seed = 0, it
     if data.inputs.ndim != 2:
         raise ValueError(f"data must hold vectors, got inputs of shape {tuple(data.inputs.shape)}")
     working = data.to(torch.float64)
-    scaled, units = equilibrate(feature_gram(working.inputs, working))
+    sizes = column_units(working.inputs)
+    inputs = working.inputs / sizes
+    scaled, units = equilibrate(feature_gram(inputs, working))
     values, vectors = psd_eigen(scaled)
     kept = values > 0
     rank = int(kept.sum())
     if rank == 0:
         raise ValueError("data must hold an input other than zero: the retentivity of zero data is undefined")
     basis = vectors[:, kept] / values[kept].sqrt() / units[:, None]
-    points, weights = working.inputs @ basis, working.shares
-    separating = _half_space(working.inputs, points, basis)
+    points, weights = inputs @ basis, working.shares
+    separating = _half_space(inputs, points, basis)
     if separating is not None:
         worst, value, exact = -separating, 0.0, True
     else:
@@ -89,6 +91,7 @@ def retentivity(data: Sample | Tensor, *, starts: Count = 20, seed: Seed = 0, it
             above, below, best = below, above, -best
         # dividing by the sum instead of trusting |w| = 1 cancels the rounding of the whitening
         worst, value, exact = -(basis @ best), below / (above + below), rank <= 2
+    worst = worst / worst.abs().max() / (sizes / sizes.min())  # along the inputs in their own units
     return Retentivity(value, (worst / worst.norm()).to(data.inputs), exact, rank, len(data))
 
 

@@ -25,6 +25,11 @@ def powers_of_two(values: Tensor) -> Tensor:
     return safe / torch.frexp(safe).mantissa
 
 
+def column_units(inputs: Tensor) -> Tensor:
+    """The power of two above the largest entry of every column: squares of what is divided by it do not underflow."""
+    return powers_of_two(inputs.abs().amax(0))
+
+
 def powers(numbers: Array) -> Array:
     """`powers_of_two` of an array of NumPy."""
     # the exponent of zero is zero; of one number NumPy returns no array
