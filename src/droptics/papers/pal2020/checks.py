@@ -343,8 +343,8 @@ def fixed_rate_minimum(strength: Callable[[float, int], float]) -> list[Comparis
     """Min over U, H of ||Y - U H||^2 + gamma sum ||u||^2 ||h||^2 against min_A ||Y - A||^2 + strength ||A||_*^2.
 
     The first by descent, which ends where the loss summed over all masks has this value; the second as least squares in
-    non-negative singular values, the library's from values in rising order. The width is above, or at, the rank of Y;
-    of the last one, of singular values 3 and 1, the second is dropped.
+    non-negative singular values, the library's from values in rising order. The width is above, or at, the rank of Y,
+    once below both of its sizes; of the last one, of singular values 3 and 1, the second is dropped.
     """
     found = []
     cases = (
@@ -352,6 +352,7 @@ def fixed_rate_minimum(strength: Callable[[float, int], float]) -> list[Comparis
         (normal(1, 2, 3), 0.3, 3),
         (normal(2, 3, 4), 0.6, 4),
         (normal(3, 2, 3), 0.4, 2),
+        (normal(4, 3, 2) @ normal(5, 2, 3), 0.3, 2),
         (tensor([[2.0, 1.0], [1.0, 2.0]]), 0.6, 2),
     )
     for Y, drop, width in cases:

@@ -56,13 +56,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-alg1",
         f"{SOURCE}, Algorithm 1",
-        "On average over masks a DropBlock step moves the weights by -eta/2 times the gradient of the explicit "
-        "objective of its example.",
+        "On average over masks a step of Algorithm 1 on an example (x, y) moves U and V by -eta/2 times the gradient "
+        "of ||y - U V^T x||^2 + (1-theta)/theta sum_I ||U_I V_I^T x||^2 over the blocks I of r units.",
         check=partial(checks.algorithm_1, 0.5),
         control=partial(checks.algorithm_1, 0.55),
         objects=("masks.Block", "training.masked_step", "penalties.penalty", "penalties.risk"),
-        note="The factor 1/2 is a convention of the step size; the update of V uses the old U. For several examples "
-        "too, with means over them.",
+        note="The factor 1/2 is a convention of the step size, training.masked_step moves by -eta times the gradient; "
+        "the update of V uses the old U. For several examples too, with means over them.",
     ),
     Claim(
         "pal2020-lem2.1",
@@ -79,8 +79,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-lem2.2",
         f"{SOURCE}, Lemma 2.2",
-        "At a fixed theta the infimum of Omega_DropBlock over all widths d and all factorizations A = U V^T X is zero: "
-        "[U U]/sqrt 2 and [V V]/sqrt 2 have the same product and half of it.",
+        "At a fixed theta the infimum of Omega_DropBlock, (1-theta)/theta sum_I ||U_I V_I^T X||_F^2, over all widths d "
+        "and all factorizations A = U V^T X is zero: [U U]/sqrt 2 and [V V]/sqrt 2 have the same product and half of "
+        "the penalty.",
         "holds only if",
         check=partial(checks.doubling, 0.5),
         control=partial(checks.doubling, 1.0),
@@ -111,7 +112,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-sec2.2-corrected",
         f"{SOURCE}, Section 2.2, corrected",
-        "At a positive rate the DropBlock penalty is zero exactly when every block product U_I V_I^T X is.",
+        "For 0 < theta < 1 the DropBlock penalty is zero if and only if every block product U_I V_I^T X is.",
         check=partial(checks.zero_iff, True),
         control=partial(checks.zero_iff, False),
         objects=("penalties.penalty",),
@@ -154,8 +155,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.7",
         f"{SOURCE}, Theorem 2.7",
-        "For X of full column rank the singular values of the minimizer of F are the best of the printed candidates "
-        "a_{rho,lambda}, judged by F, with rho in {1, ..., r-1} and lambda in {1, ..., d}.",
+        "For X of full column rank the singular values of the minimizer of F(A) = ||Y - A||_F^2 + Lambda**(A) are the "
+        "best of the printed candidates a_{rho,lambda}, judged by F, with rho in {1, ..., r-1} and lambda in {1, ..., "
+        "d}; Lambda** is the envelope of Theorem 2.3, m holds the singular values of Y.",
         "slip",
         check=partial(norm_checks.shrinkage, lambda m, r, beta: norm_checks.printed_values(m, r, beta, max(1, r - 1))),
         control=partial(norm_checks.shrinkage, lambda m, r, beta: norm_checks.printed_values(m, r, beta, r)),
@@ -165,8 +167,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-lem3.1",
         f"{SOURCE}, Lemma 3.1",
-        "For any mask law of mean mu and covariance C: penalty = <Cbar, (U^T U) o (H H^T)>, H = g(X) and Cbar_ij = "
-        "c_ij/(mu_i mu_j); only mean and covariance matter.",
+        "For masks z of any law of mean mu and covariance C, E ||Y - U diag(mu)^-1 diag(z) H||_F^2 - ||Y - U H||_F^2 = "
+        "<Cbar, (U^T U) o (H H^T)>, H = g(X), o entry by entry and Cbar_ij = c_ij/(mu_i mu_j): laws of one mean and "
+        "covariance have one penalty.",
         check=partial(checks.general_law, lambda mean, covariance: covariance / torch.outer(mean, mean)),
         control=partial(checks.general_law, lambda mean, covariance: covariance / mean.square()),
         objects=("penalties.penalty", "masks.Discrete"),
@@ -176,13 +179,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-eq16",
         f"{SOURCE}, eq. (15)-(16)",
-        "Cbar_ij = c_ij/(mu_i mu_j), mu and c mean and covariance of the mask: (1-theta)/theta on the diagonal for "
-        "dropout, (1-theta)/theta in the diagonal blocks for DropBlock, zero elsewhere.",
+        "Cbar_ij = c_ij/(mu_i mu_j), mu and c mean and covariance of the mask, is for dropout (1-theta)/theta on the "
+        "diagonal and zero elsewhere, for DropBlock (1-theta)/theta where i and j are of one block and zero elsewhere.",
         check=partial(checks.overlapping_blocks, 1.0),
         control=partial(checks.overlapping_blocks, 1.3),
         objects=("masks.Discrete", "masks.Block"),
-        note="Not printed, and checked: where blocks s, kept independently with theta_s, overlap and a unit stays with "
-        "all of its own, it is the product of 1/theta_s over the blocks that hold both units, minus 1.",
+        note="Not printed, and checked: where blocks s, kept independently with theta_s, overlap and a unit stays if "
+        "all that hold it do, Cbar_ij is the product of 1/theta_s over the blocks s that hold both i and j, minus 1.",
     ),
     Claim(
         "pal2020-cor3.2",
@@ -207,8 +210,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-prop3.3",
         f"{SOURCE}, Proposition 3.3, (18), (49), (50)",
-        "At a fixed rate, for Y of size a x N, where g(X) can be any d x N matrix and d >= min(a, N), the least "
-        "dropout objective of the last layer is min_A ||Y-A||_F^2 + (1-theta)/theta ||A||_*^2.",
+        "At a fixed rate, for Y of size a x N, where g(X) can be any d x N matrix and d >= min(a, N), the least E ||Y "
+        "- U diag(z)/theta g(X)||_F^2 over U and g(X) is min_A ||Y-A||_F^2 + (1-theta)/theta ||A||_*^2.",
         "false",
         check=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop)),
         control=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop) / width),
@@ -218,8 +221,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-prop3.3-corrected",
         f"{SOURCE}, Proposition 3.3, corrected",
-        "At a fixed rate, where g(X) can be any d x N matrix and d >= rank Y, the least dropout objective of the last "
-        "layer is min_A ||Y-A||_F^2 + (1-theta)/(theta d) ||A||_*^2.",
+        "At a fixed rate, where g(X) can be any d x N matrix and d >= rank Y, the least E ||Y - U diag(z)/theta "
+        "g(X)||_F^2 over U and g(X), z of d units i.i.d. Ber(theta), is min_A ||Y-A||_F^2 + (1-theta)/(theta d) "
+        "||A||_*^2.",
         check=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop) / width),
         control=partial(checks.fixed_rate_minimum, lambda drop, width: drop / (1 - drop)),
         objects=("linalg.shrink",),

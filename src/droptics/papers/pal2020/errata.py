@@ -32,9 +32,9 @@ print((u[0] * v[0] + u[1] * v[1]) ** 2)  # times (1 - theta)/theta""",
         r"\rho^* \in \{1, \ldots, r\} \text{ ``that maximizes (11)''}",
         "For X of full column rank the largest value of (11) over the printed range, as the theorem and its "
         "restatement have it; the last step of the proof takes the largest, too, up to d.",
-        "(11) never decreases in rho, so that the rule always returns rho = r. On the way the proof finds a condition "
-        "on rho (Claim 2), a_(rho-1) >= T_rho/(r-rho+1) with T_rho the sum from rho on, and drops it: the formula is "
-        "right for the largest rho that meets it.",
+        "(11) never decreases in rho, so that the rule always returns its value at rho = r. On the way the proof finds "
+        "a condition on rho (Claim 2), a_(rho-1) >= T_rho/(r-rho+1) with T_rho the sum from rho on, and drops it: the "
+        "formula is right for the largest rho that meets it.",
         "pal2020-thm2.3-corrected",
         """\
 from fractions import Fraction as F
@@ -107,10 +107,10 @@ print(sum(F(1, 4) * (2 * (z + w) - 2) ** 2 for z in coin for w in coin))""",
         r"E_Z \left\| Y - \tfrac1\theta U (Z \odot V)^\top X \right\|_2^2 = \|Y - U V^\top X\|_2^2 + "
         r"\tfrac{1-\theta}{\theta} \sum_{i=1}^d \|u_i\|_2^2 \|X^\top v_i\|_2^2",
         "Frobenius norms, any inputs X: Theorem 4.1 for a single layer.",
-        "As there: coins of single connections are taken for one coin of a unit. It is right where the rows of X are "
-        "orthogonal, as centered uncorrelated inputs have them in expectation, those of the experiments among them. "
-        "That low rank is induced remains true, by the nuclear norm of U V^T with its columns scaled by the lengths of "
-        "the rows of X.",
+        "As in Theorem 4.1 coins of single connections are taken for one coin of a unit. It is right where the rows "
+        "of X are orthogonal, as centered uncorrelated inputs have them in expectation, those of the experiments "
+        "among them. That low rank is induced remains true, by the nuclear norm of U V^T with its columns scaled by "
+        "the lengths of the rows of X.",
         "pal2020-cor4.2-corrected",
         """\
 from fractions import Fraction as F
@@ -138,8 +138,8 @@ print(block ** (2 * k - 1))  # and is kept when all 2k - 1 blocks over it are"""
         r"\|U_i V_i^\top X\|_F^2 \text{ ``is not necessarily convex''}",
         "A caution before the analysis, and nothing rests on it: the envelope will turn out to be tight.",
         "With the width free it is convex: factorizations of A and B, repeated until their blocks are t to 1-t, side "
-        "by side give t A + (1-t) B at t and 1-t of their values. Lambda is beta times the square of the gauge inf sum "
-        "||B_i||_F, and its own envelope. At a fixed width it need not be convex.",
+        "by side give t A + (1-t) B at t and 1-t of their values. Lambda is (1-thetabar)/thetabar times the square of "
+        "the gauge inf sum ||B_i||_F, and its own envelope. At a fixed width it need not be convex.",
         "pal2020-eq9",
         """\
 from fractions import Fraction as F
