@@ -88,8 +88,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(decay_checks.witness, 1.0),
         control=partial(decay_checks.witness, 1.1),
         objects=("penalties.risk",),
-        note="Printed without x != 0: at x = 0 no network separates the two examples, and the aversion is 0. The proof "
-        "of Lemma 22 should add w_j min to b.",
+        note="Printed without x != 0, where the formula divides by 0: there no network separates the two examples, "
+        "and the aversion is 0. The proof of Lemma 22 should add w_j min to b.",
     ),
     Claim(
         "helmbold2017-lem9",

@@ -51,8 +51,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(optimum_checks.free_width, 1.0),
         control=partial(optimum_checks.free_width, 1.1),
         objects=("envelopes.induced", "envelopes.envelope", "equalization.equalize"),
-        note="Printed are the definitions, and that Lambda is its envelope at minimizers; the rest is ours, by an "
-        "explicit construction of balanced blocks. Off the row space of X Lambda and its envelope are infinite.",
+        note="Printed are the definitions, and that Lambda is its envelope at minimizers of f; the rest is ours, by "
+        "an explicit construction of balanced blocks. Off the row space of X Lambda and its envelope are infinite.",
     ),
     Claim(
         "pal2020-def2.4",
@@ -63,6 +63,7 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(optimum_checks.balanced, 1.0),
         control=partial(optimum_checks.balanced, 1.01),
         objects=("optima.optimum", "norms.k_support"),
+        note="Printed is the definition; the value of the norms is ours.",
     ),
     Claim(
         "pal2020-thm2.5",
