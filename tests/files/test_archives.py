@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import os
 import tarfile
@@ -72,4 +73,29 @@ def test_members_lie_below_their_archive(name: str, plain: bool, tmp_path: Path)
             assert list(members) == [name]
         return
     with pytest.raises(ValueError, match="not plain"), zip_members(tmp_path / "a.zip"):
+        pass
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000])
+def test_members_that_overlap_are_refused_however_small_they_are(tmp_path: Path, size: int) -> None:
+    with zipfile.ZipFile(tmp_path / "packed", "w") as archive:
+        archive.writestr("a", bytes(size))
+        archive.writestr("c", b"more")
+        again = copy.copy(archive.filelist[0])  # a second name for the same bytes
+        again.filename = again.orig_filename = "b"
+        archive.filelist.append(again)
+    with pytest.raises(ValueError, match="members that overlap"), zip_members(tmp_path / "packed"):
+        pass
+    with zipfile.ZipFile(tmp_path / "packed", "w") as archive:
+        for name in ("a", "b", "folder/", "folder/c"):
+            archive.writestr(name, bytes(size) if name[-1] != "/" else b"")
+    with zip_members(tmp_path / "packed") as (_, members):
+        assert sorted(members) == ["a", "b", "folder/c"]
+
+
+def test_a_member_that_reaches_into_the_list_of_members_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "packed", "w") as archive:
+        archive.writestr("a", b"one")
+        archive.filelist[0].compress_size += 1000
+    with pytest.raises(ValueError, match="members that overlap"), zip_members(tmp_path / "packed"):
         pass

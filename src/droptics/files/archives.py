@@ -12,7 +12,7 @@ import tarfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -46,7 +46,7 @@ def zip_members(path: Path, *, stored: bool = False) -> Iterator[tuple[zipfile.Z
             twice = [name for name, times in Counter(map(str.casefold, names)).items() if times > 1]
             if twice:
                 raise ValueError(f"{path} holds the member {twice[0]!r} twice (other case is no other name); refused")
-            if sum(info.compress_size for info in infos) > size:
+            if _overlap(infos, size):
                 raise ValueError(f"{path} holds members that overlap; it is refused")
             check_unpacked(path, sum(info.file_size for info in infos), size)
             yield archive, dict(zip(names, infos, strict=True))
@@ -64,6 +64,13 @@ def _check_member(path: Path, info: zipfile.ZipInfo, stored: bool) -> None:
         raise ValueError(f"{path} holds the link {name!r}; it is refused")
     if stored and (info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size):
         raise ValueError(f"{path} holds the packed member {name!r}, which torch never writes; it is refused")
+
+
+def _overlap(infos: Sequence[zipfile.ZipInfo], size: int) -> bool:
+    """Whether a member, with its header of at least 30 bytes and its name, reaches into the next one."""
+    spans = sorted((info.header_offset, 30 + len(info.filename) + info.compress_size) for info in infos)
+    starts = [start for start, _ in spans[1:]]
+    return any(start + length > after for (start, length), after in zip(spans, [*starts, size], strict=False))
 
 
 def is_plain(name: str) -> bool:
