@@ -103,36 +103,56 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "rare-lines",
-        "Sums over 2^23 outcomes, derivatives of roots, shrunk spectra, blocks of examples, checked approximations, "
-        "shared runs, records of one's own, ratings that are added and paths that are drawn are by definition.",
+        "k_support_shrink is least beside 12 points some 1e-3 off, also where its strength wants a gradient; psd_root "
+        "and psd_inverse_root of a moment of full rank have the gradients that divided differences of its eigenvalues "
+        "give. The criterion of a ReLU network whose units are on whatever falls, over 2^23 masks of its inputs, is "
+        "that of the linear network, and is refused where it takes longer than ClosedForm(seconds); the penalty under "
+        "one Bernoulli law of all rates is that under the product of one for each layer.",
         pair(rare_line_checks.rare_lines),
         (
             "linalg.k_support_shrink",
             "linalg.psd_root",
             "linalg.psd_inverse_root",
             "penalties.criterion",
+            "penalties.penalty",
+        ),
+        "By moments of sums; by eigenvectors.",
+    ),
+    room_claim(
+        "rare-fits",
+        "The variances that predictive has of a last layer of 1,500 units are sum_j (W_kj x_j)^2 p_j / (1 - p_j), and "
+        "a Closure that is checked by MonteCarlo keeps its values and takes the ends of the interval of those draws. "
+        "train records functions of the model, given by name, at the steps asked for, and penalties under the masks of "
+        "the Recording. DropoutAutoencoder.partial_fit on two parts of the interactions ends in the weights of one "
+        "fit; best_points of DropoutCompletionCV have the least held-out error of their width.",
+        pair(rare_line_checks.rare_fits),
+        (
             "predictions.predictive",
             "training.train",
             "recommenders.DropoutAutoencoder",
             "recommenders.DropoutCompletionCV",
             "penalties.penalty",
         ),
-        "Units that are always on; optimality; the same in one piece.",
+        "Written out; the same in one piece.",
     ),
     room_claim(
         "quick-ways",
-        "Optima of many maps at once, in all their fields, quadratic forms of the columns of many matrices, rotations "
-        "in place, of copies and to a constant diagonal, and reductions to three diagonals are those of single maps, "
-        "sums and products.",
+        "optimum_of_maps has for every matrix of a batch the map, least criterion and rank that the best rank of its "
+        "own singular values gives, at one rate with units of equal norms, at several that of a quadratic program. "
+        "equalize_columns_ overwrites a factor F by F Q, Q a rotation, with columns of one norm; equalize_columns "
+        "leaves its arguments and turns companions by the same Q; factors beyond the range of float64 are refused and "
+        "stay. equalizer of a square matrix M is a rotation Q with Q^T M Q of constant diagonal.",
         pair(quick_way_checks.quick_ways),
         ("optima.optimum_of_maps", "linalg.equalize_columns_", "linalg.equalize_columns", "linalg.equalizer"),
         "By every rank; by products.",
     ),
     room_claim(
         "side-ways",
-        "Optima on tall samples of dependent features, sums on a device and of listed laws, draws of laws over several "
-        "layers, bounds in parts with their slopes, spectra behind vmap, left-out rows of much energy, margins of many "
-        "points and certificates are by definition.",
+        "optimum of TwoLayerLinear on 900 examples with features that depend on each other, exactly or but for 1e-7, "
+        "has the least criterion of all ranks; certify has it for a bound. penalty of a ReLU network under one "
+        "Discrete law over all its layers is the sum over the atoms, and Certified values have gradients that are "
+        "their differences. shrink_unequal under torch.func.vmap is that outside, and solves its quadratic program. "
+        "linear_margin of points in the plane is the largest over all directions of the least margin.",
         pair(side_way_checks.side_ways),
         (
             "optima.optimum",
@@ -144,14 +164,17 @@ CLAIMS: tuple[Claim, ...] = (
             "envelopes.induced",
             "linalg.shrink",
         ),
-        "By every rank, every mask, refits, grids of directions.",
+        "By every rank, every mask, grids of directions. Also: psd_eigen of a moment of scales 1 to 1e-24 keeps the "
+        "determinant; induced without energy is 0; shrink of nothing is nothing.",
     ),
     room_claim(
         "spared-inputs",
-        "Members of batches are as alone whatever the sizes of the others, single precision is kept, atoms without "
-        "mass and features that do not vary play no part, ranks are not those of rounding, columns that others give "
-        "are proved or lost by rounding, sums are as long as said, rotations reach every diagonal that is majorized, "
-        "and equalize products of norms, from the start of their seed.",
+        "evenness, psd_eigen and k_support of batches whose members differ in size by 1e9 and more are those of each "
+        "member; induced of a batch is so at unequal rates, and refused under blocks where one member needs more of "
+        "them. schur_horn(values, diagonal) is a rotation to that diagonal, which the values must majorize. "
+        "joint_equalizer makes products of column norms equal, by another rotation for another "
+        "seed. Atoms of probability 0 do not count in the bound of a Discrete law. Signs in optimal_factors of a tied "
+        "optimum change columns alone. relu_cost counts 2^4 masks of four inputs for each example.",
         pair(spared_checks.spared_inputs),
         (
             "linalg.schur_horn",
@@ -165,14 +188,15 @@ CLAIMS: tuple[Claim, ...] = (
             "equalization.joint_equalizer",
             "envelopes.induced",
         ),
-        "One by one; in exact sums.",
+        "One by one; in exact sums. Also by parts: ranks and dependent columns are not those of rounding, features "
+        "that do not vary have no weight in a head.",
     ),
     Claim(
         "droptics-root-slopes",
         "droptics, derivatives of E[x x^T]^(1/2)",
-        "Derivatives of the root and of the inverse root of a second moment of full rank, forward and backward, are "
-        "the limits of their differences; of a change that is not symmetric its symmetric part counts, and where a "
-        "singular one turns as a whole both turn with it.",
+        "Derivatives of psd_root and psd_inverse_root at a second moment of full rank, forward and backward, are the "
+        "limits of their differences; of a change that is not symmetric its symmetric part counts. At a moment S of "
+        "any rank and the change A S - S A, A skew, the forward derivative of either root R is A R - R A.",
         check=partial(root_checks.root_slopes, 2.0),
         control=partial(root_checks.root_slopes, 1.5),
         objects=("linalg.psd_root", "linalg.psd_inverse_root"),

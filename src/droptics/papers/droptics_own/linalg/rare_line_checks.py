@@ -1,4 +1,4 @@
-"""What a claim compares on lines that few calls take: long sums, derivatives of roots, blocks of examples, ratings."""
+"""What claims compare on lines that few calls take: long sums, derivatives of roots, blocks of examples, ratings."""
 
 from __future__ import annotations
 
@@ -46,8 +46,13 @@ Odd = Any  # what is passed on purpose is not what the signatures say
 
 
 def rare_lines(scale: float) -> list[Comparison]:
-    """Sums, roots, blocks, trainings and ratings on their rare ways."""
-    return by_parts((_algebra, _sums, _predicted, _trained, _rated, _told), scale)
+    """Shrunk spectra, roots and long sums on their rare ways."""
+    return by_parts((_algebra, _sums), scale)
+
+
+def rare_fits(scale: float) -> list[Comparison]:
+    """Predictions in blocks, trainings and ratings on their rare ways."""
+    return by_parts((_predicted, _trained, _rated, _told), scale)
 
 
 def _algebra(scale: float) -> list[Comparison]:

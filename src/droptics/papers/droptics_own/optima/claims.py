@@ -24,8 +24,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-benign-untied",
         "droptics, the question the thesis leaves open",
-        "Untied two-layer linear networks, one rate for all hidden units: where it is positive all local minima are "
-        "global and all saddles are strict.",
+        "Two-layer linear networks with untied weights under squared loss, one positive rate for all hidden units: "
+        "for all data and widths every local minimum of the criterion is global, and at every other critical point "
+        "the criterion has a direction of negative curvature.",
         check=partial(factor_checks.untied, 1),
         control=partial(factor_checks.untied, 2),
         objects=(
@@ -38,7 +39,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-spurious",
         "droptics, the other side of thesis-thm7",
-        "Deep linear networks do have local minima that are not global: M = I_2, widths (2,2), lam = 1/2.",
+        "Deep linear networks do have local minima that are not global: with two hidden layers of widths (2, 2), "
+        "white inputs, targets of the map I_2 and drop 1/3 in both layers (lam = 1/2) that of spurious_minimum has "
+        "criterion 1.36, and the least is 10/9.",
         check=partial(minimum_checks.spurious, 10 / 9),
         control=partial(minimum_checks.spurious, 1.36),
         objects=(
@@ -69,8 +72,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-unequal-rates",
         "droptics",
-        "Two-layer linear networks whose units have different rates: the optimum is a quadratic program on sorted "
-        "vectors, solved by pooling.",
+        "Two-layer linear networks whose units have rates p_i, lam_i = p_i / (1 - p_i), s the singular values of E[y "
+        "x^T] C^(-1/2), C = E[x x^T]: the least criterion is E|y|^2 - sum_j s_j^2 plus the least sum_j (s_j - x_j)^2 "
+        "+ sum_i lam_i n_i^2 over x >= 0 with at most as many entries as there are units and n that x majorizes. "
+        "shrink_unequal finds both by pooling, optimum has that criterion.",
         check=partial(factor_checks.unequal_rates, 1.0),
         control=partial(factor_checks.unequal_rates, 1.05),
         objects=(
@@ -83,9 +88,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-dropblock-dropout",
         "droptics, on pal2020-fig4",
-        "At equal positive rate and width DropBlock with blocks of r units regularizes a map A at least as much as "
-        "dropout; their envelopes are equal iff ||A||_* >= r ||A||_2, their least penalties too where there are as "
-        "many blocks as the tail of the r-support norm of A has singular values that are not zero.",
+        "At equal positive rate and width DropBlock with blocks of r units has at least the envelope and the least "
+        "penalty of dropout for every map A = U V^T C^(1/2), C the second moment of the inputs; their envelopes are "
+        "equal iff ||A||_* >= r ||A||_2, their least penalties too where there are as many blocks as the tail of the "
+        "r-support norm of A has singular values that are not zero.",
         check=partial(minimum_checks.dropblock_against_dropout, 1.0),
         control=partial(minimum_checks.dropblock_against_dropout, 0.9),
         objects=("norms.k_support", "envelopes.envelope", "envelopes.induced", "equalization.equalize"),
@@ -94,9 +100,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-connections",
         "droptics, replaces pal2020-thm4.1",
-        "DropConnect on the first weights, d hidden units, has the induced penalty (gamma/d) "
-        "||B diag(sqrt E x_i^2)||_*^2, the infimum over all factors U V^T = B, gamma the odds of being dropped; "
-        "attained where all E x_i^2 > 0.",
+        "DropConnect at one rate on the first weights of a two-layer linear network: the infimum of the penalty over "
+        "all factors U V^T = B with d columns, d at least the rank of B, is (gamma/d) ||B diag(sqrt E x_i^2)||_*^2, "
+        "gamma = p / (1 - p); it is attained where all E x_i^2 > 0. induced has that value, and the factors of "
+        "optimum attain it for their map.",
         check=partial(dropped_weight_checks.drop_connect_optimum, 1.0),
         control=partial(dropped_weight_checks.drop_connect_optimum, 1.1),
         objects=("optima.optimum", "envelopes.induced", "models.Connections", "penalties.penalty"),
@@ -105,9 +112,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-head",
         "droptics",
-        "For fixed features h, squared loss and any mask law of mean one and covariance Cbar the best last layer is a "
-        "generalized ridge regression, W = E[y h^T] (E[h h^T] + Cbar o E[h h^T])^+; with a bias y and h are centered, "
-        "but not behind Cbar.",
+        "For fixed features h, squared loss and any mask law of mean one and covariance Cbar a best last layer is a "
+        "generalized ridge regression, W = E[y h^T] (E[h h^T] + Cbar o E[h h^T])^+, the only one where that matrix "
+        "has full rank; with a bias y and h are centered, but not behind Cbar, and b = E y - W E h. optimal_head has "
+        "its criterion.",
         check=partial(minimum_checks.best_head, 1.0),
         control=partial(minimum_checks.best_head, 1.05),
         objects=("optima.optimal_head", "penalties.criterion"),
@@ -124,13 +132,16 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(left_out_checks.leave_one_out, False),
         objects=("heads.ridge.DropoutRidgeCV",),
         note=PROVED + " Examples that hold nearly all energy of a block, or of whose error less than 1e-5 is left, are "
-        "refitted.",
+        "refitted; of fits that are not unique the one of least norm counts, inputs in units of a power of two next to "
+        "their root mean squares.",
     ),
     Claim(
         "droptics-deep-optimum",
         "droptics, extends thesis-thm10",
-        "With one rate for each hidden layer the deep optimum is the least over supports; that of M = I_2 at widths "
-        "(2,2) and one lam jumps from rank 2 to 1 at lam = sqrt 2.",
+        "Deep linear networks of hidden widths d_l with rates p_l, lam_l = p_l / (1 - p_l), s the singular values of "
+        "E[y x^T] C^(-1/2), C = E[x x^T]: the least criterion is E|y|^2 minus the largest sum_{i in S} s_i^2 / prod_l "
+        "(1 + lam_l / (d_l x_li)) over sets S of at most min d_l of them and shares x_li > 0 that sum to one over S "
+        "in every layer. For M = I_2, widths (2, 2) and one lam its rank falls from 2 to 1 at lam = sqrt 2.",
         check=partial(minimum_checks.deep_optimum, 1.0),
         control=partial(minimum_checks.deep_optimum, 0.9),
         objects=("optima.optimum",),
@@ -138,34 +149,43 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "weak-directions",
-        "Examples in single precision whose columns nearly depend on each other have the coordinates, optima and "
-        "certificates of the directions above rounding; upper bounds of a spectrum never lie below their level.",
+        "Examples in single precision with a column that repeats others but for 1e-8: optimum and certify of "
+        "TwoLayerLinear leave out the directions whose singular values, columns in units of their own, are below 8 x "
+        "2^-23. The bound is the least criterion of all ranks on the others less slack, slack at least the energy of "
+        "the targets along those left out; certified is slack below 1e-9 of the energy.",
         pair(weak_direction_checks.algebra_rooms),
         ("optima.optimum", "optima.certify"),
-        "By a decomposition in double precision; all ranks.",
+        "By a decomposition in double precision; all ranks. Also by parts: upper_values of a Krylov basis are at "
+        "least the level above which they are sought.",
     ),
     room_claim(
         "side-optima",
-        "Optima of inputs without energy, of layers without masks, of entries that are read again and of noisy "
-        "measurements, tied optima that are turned, bounds of tied and of ReLU networks under laws of all layers, and "
-        "reasons of certificates are by definition; bounds of moments that are known roughly hold for all that they "
-        "may stand for.",
+        "optimum has criterion E|y|^2 and no weights where inputs have no energy, and the least criterion of all "
+        "ranks at rate 0, on Entries read in product proportions and on orthogonal Measurements; other Entries are "
+        "refused. certify of a ReLU network under one law for all layers is that of its last hidden layer, of a tied "
+        "network on inputs that are not white that of untied ones. Bounds of Moments with a rounding lie below the "
+        "criterion at moments that differ by it. optimal_factors of a tied optimum, turned and signed, keep its map.",
         pair(silent_input_checks.side_optima),
         ("optima.certify", "optima.optimal_factors", "optima.optimum"),
         "All ranks.",
     ),
     room_claim(
         "krylov-in-full",
-        "Products with every kind of map, Krylov spaces with their residuals, bounds on the rest of a spectrum, optima "
-        "of maps, graded eigenvalues and shares of layers are those of dense algebra.",
+        "optimum_of_map of dense, sparse and operator maps: objective is the criterion of its factors, not below the "
+        "least of all ranks, bound not above that, and the gap at most twice the tolerance times the energy. What it "
+        "is made of is that of dense algebra: bases that span (M M^T)^k M X for random X, their Ritz values, "
+        "residuals and bounds on the rest of the spectrum, eigenvalues of graded moments, and shares of layers.",
         pair(krylov_checks.krylov_in_full),
         ("optima.optimum_of_map",),
         "Dense algebra, fractions, polynomials of the same random vectors.",
     ),
     room_claim(
         "answers-in-full",
-        "Wide factors, tall targets, laws without a closed form, tied and singular networks, rounding of envelopes and "
-        "criteria, and the words of answers are those of their plain forms.",
+        "equalize keeps the map of tied and of singular networks at its least penalty; joint_equalizer makes products "
+        "of column norms equal; rescale of hidden units keeps the outputs under every mask; balance keeps the map U "
+        "V^T with U^T U and V^T C V of one diagonal, and zeros for dead units. certify of deep networks with masked "
+        "inputs is that of inputs with the noise added, which optimum attains. An Optimum is certified where "
+        "objective - bound <= tolerance scale, and says why not. escape at zero weights has curvature -2 ||M||_2.",
         pair(answer_checks.answers_in_full),
         (
             "optima.optimum",
@@ -177,13 +197,17 @@ CLAIMS: tuple[Claim, ...] = (
             "equalization.balance",
             "landscapes.escape",
         ),
-        "Written out; every rank tried.",
+        "Written out; every rank tried. C the second moment of the inputs, M the white map. Also by parts: how far "
+        "rounding may move envelopes and criteria.",
     ),
     room_claim(
         "solved-in-full",
-        "Heads under every law of finitely many masks are least squares over them, left-out errors those of refits, "
-        "shares and shrunk spectra the best of all supports, DropConnect's optimum stationary, and certified from as "
-        "many units as outputs on.",
+        "optimal_head under Bernoulli, Block, SlidingBlock, Product and Discrete laws is least squares over all "
+        "masks; loo_errors_ of DropoutRidgeCV are those of refits, and predict of DropoutRidge has the deviations "
+        "that masks give. shrink is the best of all supports, shrink_unequal with the shares of allocate that of a "
+        "quadratic program, k_support_shrink least beside 20 points nearby. optimum of Connections has no slope, and "
+        "with as many units as outputs at rates from .3 to .6 a gap of at most 1e-8; in certify unequal rates count "
+        "like the least.",
         pair(solved_checks.solved_in_full),
         (
             "optima.optimal_head",
@@ -200,8 +224,11 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "solved-heads",
-        "Heads solve their system, certificates are the least that any features reach, proximal maps of the squared "
-        "k-support norm are least; leading eigenpairs and a step of a tied network are what they are by definition.",
+        "optimal_head with and without a bias solves its ridge system on weighted examples. certify of a LastLayer is "
+        "the least ||T - U V^T||^2 + sum_i lam_i |u_i|^2 |v_i|^2, T the weighted targets, centered where there is a "
+        "bias, lam_i the odds of the units; of a ReLU network those of its last hidden layer. v = k_support_shrink(x, "
+        "t, k) has <u, v> = ||v||_(k)^2 = the squared dual norm of u = (x - v) / t. A step of train on a tied network "
+        "under Penalized is one along the slope of its criterion.",
         (partial(solved_head_checks.solved_heads, 1.0), partial(solved_head_checks.solved_heads, 1.1)),
         (
             "optima.certify",
@@ -214,10 +241,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-krylov",
         "droptics, mianjy2018-thm2.4 for large maps",
-        "The optimum from a block Krylov basis is that of the whole spectrum.",
+        "optimum_of_map from a block Krylov basis, on maps of rank 40 with sides of 500 and 450, has the least "
+        "criterion of all ranks and a bound within 1e-8 below it, the best rank, its map to 1e-5, and units of one "
+        "size.",
         check=partial(leading_checks.leading_values, 1.0),
         control=partial(leading_checks.leading_values, 1.1),
         objects=("optima.optimum_of_map",),
-        note="On a map of known singular values with sides beyond those that are decomposed directly.",
+        note="On maps of known singular values; their sides are beyond those that are decomposed directly.",
     ),
 )

@@ -26,7 +26,7 @@ from droptics.optima.last_layer import optimal_head
 from droptics.papers.droptics_own.across.small_room_checks import laws
 from droptics.papers.droptics_own.audits.audit_checks import every_coin
 from droptics.papers.droptics_own.telling import fails
-from droptics.papers.instances import descend, factorizations, normal, sample, simplex, tensor
+from droptics.papers.instances import descend, factorizations, moments, normal, sample, simplex, tensor
 from droptics.penalties import criterion
 
 
@@ -138,6 +138,13 @@ def deep_optimum(scale: float) -> list[Comparison]:
         found.append(compare(ours.objective, "<=", scale * lowest * (1 + 1e-7), f"not above descent, {label}"))
         found.append(compare(value(*ours.model.tensors), "==", ours.objective, f"over all masks, {label}"))
         found.append(compare(ours.bound, "==", ours.objective, "bound and objective", precision=1e-6))
+    # of inputs that are not white the singular values of E[y x^T] C^(-1/2) count
+    known, masks = moments(1, 2, 3), Product([Bernoulli(0.2, 3), Bernoulli(0.3, 2)])
+    spectrum = torch.linalg.svdvals(known.yx @ torch.linalg.inv(torch.linalg.cholesky(known.xx)).mT)
+    least, rank = _by_supports(spectrum.tolist(), (3, 2), (0.2, 0.3))
+    ours, noise = optimum(DeepLinear, known, masks), known.yy.trace() - spectrum.square().sum()
+    found.append(compare(ours.objective, "==", scale * (noise + least), "correlated inputs", precision=1e-7))
+    found.append(compare(ours.rank, "==", rank, "its rank, correlated inputs"))
     edge = math.sqrt(2)
     for lam, rank in ((1.3, 2), (edge - 1e-4, 2), (edge + 1e-4, 1), (1.5, 1)):
         masks = Product([Bernoulli(lam / (1 + lam), 2)] * 2)
@@ -192,6 +199,14 @@ def best_head(scale: float) -> list[Comparison]:
         square = moved.mT * share @ moved + spread * (features.mT * share @ features)
         ridge = torch.linalg.solve(square, moved.mT * share @ level).mT
         found.append(compare(head.weight, "==", scale * ridge, f"generalized ridge, {label}"))
+    # a unit that repeats another, four that fall together: many heads are best, the formula gives one of them
+    repeated = sample(3, 9, 3, 2)
+    rows = Sample(torch.cat([repeated.inputs, 5 * repeated.inputs[:, :1]], 1), repeated.targets)
+    best = optimal_head(LastLayer.of(nn.Linear(4, 2, bias=False).double()), rows, Block(0.5, 4, 4))
+    H, Y = rows.inputs, rows.targets
+    W = Y.mT @ H / 9 @ torch.linalg.pinv(2 * H.mT @ H / 9, hermitian=True)
+    value = (Y - H @ W.mT).square().sum(1).mean() + (H @ W.mT).square().sum(1).mean()
+    found.append(compare(best.objective, "==", scale * value, "one of many"))
     after = torch.cat([part.detach().flatten() for part in (*module.parameters(), *without.parameters())])
     found.append(compare(after, "==", given, "the modules keep their weights"))
     # a search over hidden layers with the head solved: its gradient is that of the criterion, zero in the head
