@@ -411,6 +411,15 @@ def test_shares_that_are_all_alike_are_no_accident_of_enough_examples(count, fou
     assert differs((source, result), 0.5) is found
 
 
+@pytest.mark.parametrize(("count", "units", "falls"), [(100, 6, 1), (40, 50, 11), (3, 5, 1)])
+def test_shares_that_are_all_alike_are_those_of_their_rate_however_their_mean_is_rounded(count, units, falls):
+    """The mean of many equal shares is rounded, and so their spread is not zero; half a unit is no other rate."""
+    source = torch.ones(count, units)
+    result = torch.cat([torch.zeros(count, falls), torch.ones(count, units - falls)], 1)
+    assert not differs((source, result), falls / units)
+    assert not differs((source, result), (falls + 0.5) / units)
+
+
 @pytest.mark.parametrize(("validation", "share"), [(1.2, "all"), (0.9, "83%"), (0.1, "36%")])
 def test_what_dropout_explains_is_its_part_of_the_gap(validation, share):
     """Dropout adds 0.5 to a loss of 1; validation lies below 1.5 by 0.3, 0.6 and 1.4."""

@@ -137,7 +137,7 @@ def differs(seen: tuple[Tensor, Tensor], rate: float) -> bool:
         found = int(fell.sum()) if len(shares) == 1 else int(shares.sum())
         below, above = scipy.special.bdtr(found, trials, rate), scipy.special.bdtrc(found - 1, trials, rate)
         return 2 * float(min(below, above)) < ACCIDENT
-    if float(shares.std()) == 0:
+    if bool((shares == shares[0]).all()):  # their standard deviation may round to more than zero
         share = float(shares[0])
         chance = rate / share if share > rate else (1 - rate) / (1 - share)
         return abs(share - rate) > 1 / int(alive.sum(1).max()) and 2 * chance ** len(shares) < ACCIDENT

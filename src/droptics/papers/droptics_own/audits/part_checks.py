@@ -221,6 +221,10 @@ def judged_masks(scale: float) -> list[Comparison]:
     found.append(
         same([differs(even, asked) for asked in (0.5, 0.6, 0.7)], [False, False, True], "always the same", scale)
     )
+    # the mean of a hundred shares of a sixth is rounded, and is no other rate
+    sixths = source[1:2].expand(100, 6), torch.where(torch.arange(6) < 1, 0.0, 1.0).double() * source[1:2].expand(100, 6)
+    told_sixths = [differs(sixths, asked) for asked in (1 / 6, 0.2, 0.3, 0.5)]
+    found.append(same(told_sixths, [False, False, False, True], "always a sixth", scale))
     few = [(part[:count], mask[:count]) for part, mask in [even] for count in (19, 20)]
     found.append(same([differs(pair, 0.7) for pair in few], [False, True], "the same on few examples, below", scale))
     few = [(part[:count], mask[:count]) for part, mask in [even] for count in (10, 11)]
