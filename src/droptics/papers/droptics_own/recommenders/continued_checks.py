@@ -134,7 +134,7 @@ def _later(scale: float) -> list[Comparison]:
 def _added(grown: _Grown, ratings: list[tuple[int, int, float]], label: str, scale: float) -> list[Comparison]:
     """One lot of later ratings: what the model says then, beside the systems of the rows."""
     model, strengths = grown.model, grown.strengths
-    before, old, limits = _sides(model, strengths), len(model.item_ids_), model.range_
+    before, old, limits, mean = _sides(model, strengths), len(model.item_ids_), model.range_, model.mean_
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         model.partial_fit(tuple(np.array(part) for part in zip(*ratings, strict=True)))
@@ -148,6 +148,7 @@ def _added(grown: _Grown, ratings: list[tuple[int, int, float]], label: str, sca
     given = [value for _, _, value in ratings]
     wanted_range = scale * np.array([min(limits[0], *given), max(limits[1], *given)])
     found.append(compare(model.range_, "==", wanted_range, f"range, {label}"))
+    found.append(compare(model.mean_, "==", scale * mean, f"mean, {label}"))
     users, items = _sides(model, strengths)
     touched = sorted({user for user, _, _ in _numbered(model, averaged)})
     mine = [one for one in _numbered(model, grown.known) if one[0] in touched]

@@ -156,11 +156,11 @@ def _left_out(model: Any, table: Array, gram: Array, gamma: Array, scale: float)
 
 
 def _near(gram: Array, gamma: Array, count: int) -> Array:
-    """Weights on the items that occur most often with an item, each column by its own normal equations."""
+    """Weights on the items that occur most often with an item, if at all, each column by its own normal equations."""
     found = np.zeros_like(gram)
     for k in range(len(gram)):
-        order = [one for one in np.argsort(-np.abs(gram[:, k]), kind="stable") if one != k]
-        chosen = np.sort(order[:count])
+        order = [one for one in np.argsort(-np.abs(gram[:, k]), kind="stable") if one != k and gram[one, k] != 0]
+        chosen = np.sort(np.array(order[:count], int))
         found[chosen, k] = np.linalg.solve(gram[np.ix_(chosen, chosen)] + np.diag(gamma[chosen]), gram[chosen, k])
     return found
 
@@ -193,6 +193,7 @@ def neighbors(scale: float) -> list[Comparison]:
         pair = [table @ weights_of(gram, gamma, "zero"), table @ local]
         total = sum(scores / scores.std() for scores in pair)
         found.append(compare(stack.fit(triples).scores(table), "==", total, f"a sum of rankers, {size} items"))
+    found.append(_few_together(scale))
     for name, value in (("drop", 0.35), ("ridge", 1.7)):  # what is given is not varied
         options: dict[str, Any] = {name: value}
         chosen = DropoutAutoencoder(diagonal="free", dtype="float64", **options).fit(triples)
@@ -205,6 +206,18 @@ def neighbors(scale: float) -> list[Comparison]:
     found += _tried(triples, len(triples[0]), 0, scale)
     with mock.patch.object(autoencoder, "_PAIRS", 20):  # fewer than there are, which the seed draws
         return [*found, *_tried(triples, len(triples[0]), 3, scale)]
+
+
+def _few_together(scale: float) -> Comparison:
+    """An item that occurs with fewer others than it may have neighbors has weights on these alone."""
+    users = np.repeat(np.arange(9), 2)
+    items = np.array([0, 1, 0, 2, 1, 2, 3, 4, 3, 5, 4, 5, 0, 3, 1, 4, 6, 2])
+    model = LocalAutoencoder(5, 0.3, 0.8).fit((users, items, np.ones(18)))
+    table = np.zeros((9, 7))
+    table[users, np.argsort(model.item_ids_)[items]] = 1.0
+    gram = table.T @ table
+    wanted = _near(gram, scale * (0.3 / 0.7 * np.diagonal(gram) + 0.8), 5)
+    return compare(model.weights().toarray(), "==", wanted, "five neighbors of items that occur with fewer")
 
 
 def _tried(triples: tuple[Array, Array, Array], unit: int, seed: int, scale: float) -> list[Comparison]:
@@ -247,8 +260,10 @@ def kernel_regressions(scale: float) -> list[Comparison]:
     One table with the ridge of biases that is the default, one with another.
     """
     found: list[Comparison] = []
-    for (seed, count, width, own), side in itertools.product(((1, 9, 6, 5.0), (5, 7, 8, 1.5)), ("user", "item")):
-        ratings = rows, columns, values = _rated(seed, count, width)
+    for (seed, count, width, own), side in itertools.product(((1, 10, 6, 5.0), (5, 8, 8, 1.5)), ("user", "item")):
+        rows, columns, values = _rated(seed, count - 1, width)
+        # one more user, whose single rating has no others to be left out of
+        ratings = rows, columns, values = np.append(rows, count - 1), np.append(columns, 2), np.append(values, 4.5)
         mean = values.mean()
         y, users, items = values - mean, np.zeros(count), np.zeros(width)
         for _ in range(15):
@@ -273,7 +288,7 @@ def kernel_regressions(scale: float) -> list[Comparison]:
         with mock.patch.object(autoencoder_completion, "_ENTRIES", 9):  # of a drawn order the first rows with as many
             few: Any = AutoencoderCompletion(side, None, 0.4, seed=3, **options).fit(ratings)  # type: ignore[arg-type]
         ids = few.user_ids_ if side == "user" else few.item_ids_
-        order = ids[np.random.default_rng(3).permutation(len(ids))]
+        order = ids[np.random.default_rng(3).permutation(int((table[1].sum(1) > 1).sum()))]  # those of one come last
         judged = order[: 1 + int(np.argmax(np.cumsum(table[1].sum(1)[order]) >= 9))]
         errors = [unit * _regressed(*table, one.implicit, scale * one.ridge, judged)[1] for one in few.points_]
         told_few = [one.rmse for one in few.points_]
@@ -294,7 +309,7 @@ def kernel_regressions(scale: float) -> list[Comparison]:
 
 
 def _regressed(R: Array, seen: Array, tau: float, ridge: float, judged: Array | None = None) -> tuple[Array, float]:
-    """Predictions of the regressions of all rows, and the root mean squared error of some at ratings left out."""
+    """Predictions of the regressions of all rows; root mean squared error of some of two or more ratings, left out."""
     rates = 1 / np.sqrt(seen.sum(1) + 1)
     rates = rates / rates.mean()
     A = np.diag(1 / np.sqrt(seen.sum(0) + 20))
@@ -307,7 +322,7 @@ def _regressed(R: Array, seen: Array, tau: float, ridge: float, judged: Array | 
         alpha = np.linalg.solve(system + ridge * np.eye(len(S)), R[u, S])
         wanted[u] = K[:, S] @ alpha
         wanted[u, S] = system @ alpha
-        for i in range(len(S) if judged is None or u in judged else 0):
+        for i in range(len(S) if len(S) > 1 and (judged is None or u in judged) else 0):
             keep = np.arange(len(S)) != i
             inner = system[np.ix_(keep, keep)] + ridge * np.eye(len(S) - 1)
             errors.append(R[u, S[i]] - system[i, keep] @ np.linalg.solve(inner, R[u, S[keep]]))
