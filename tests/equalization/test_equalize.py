@@ -320,6 +320,18 @@ def test_a_few_steps_from_one_start_are_enough(width, monkeypatch):
     assert 5 <= len(steps) <= 5 * 20
 
 
+@pytest.mark.parametrize("weights", [None, [1.0, 0.0, 2.0, 1.0]])
+def test_gaps_of_inputs_whose_squares_underflow_are_refused(weights):
+    """Passed over, their gap would hold for want of a spectrum and every order would be nan."""
+    shares = None if weights is None else torch.tensor(weights, dtype=torch.float64)
+    tiny, law = Sample(1e-170 * normal(4, 2, seed=1), normal(4, 2, seed=2), shares), Bernoulli(0.5, 3)
+    model = DeepLinear([normal(3, 2, seed=3), normal(2, 3, seed=4)])
+    with pytest.raises(ValueError, match="mean squares of at least"):
+        gap_condition(tiny, law)
+    with pytest.raises(ValueError, match="mean squares of at least"):
+        order_gaps(model, tiny, law)
+
+
 def test_gaps_by_order_and_the_gap_condition():
     widths, drop = (3, 4), 0.3
     law = Product([Bernoulli(drop, width) for width in widths])

@@ -11,6 +11,7 @@ from torch import Tensor
 from droptics.answers import checked
 from droptics.arguments import check_arguments
 from droptics.data import Data, Moments, Sample
+from droptics.linalg.ranks import check_energies
 from droptics.masks import Bernoulli, MaskLaw, Product
 from droptics.models import DeepLinear
 from droptics.norms import nuclear
@@ -73,6 +74,10 @@ def gap_condition(data: Data, masks: MaskLaw) -> GapCondition:
 def _whitened(data: Data) -> White:
     if not isinstance(data, (Sample, Moments)):
         raise ValueError(f"data must be a Sample or Moments, got {type(data).__name__}")
+    if isinstance(data, Sample):
+        exact = data.to(torch.float64)
+        energies = exact.shares @ exact.inputs.square()
+        check_energies(torch.diag(energies), exact.inputs, exact.weights, "inputs")
     return whiten(data)
 
 
