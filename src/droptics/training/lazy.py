@@ -58,7 +58,7 @@ def lazy_start(inputs: Count, width: Count, seed: Seed = 0, dtype: torch.dtype =
 def lazy_norm(inputs: Count, width: Count) -> float:
     """The max-norm radius sqrt(d) + 2 sqrt(ln width) + 1, which no unit exceeds at the start with high probability.
 
-    Conditions: rows drawn as by `lazy_start`. Cost: O(1). Claim: thesis-sec5.3-corrected.
+    Conditions: rows drawn as by `lazy_start`; a width of one counts as two. Cost: O(1). Claim: thesis-sec5.3-corrected.
     """
     check_arguments(lazy_norm, locals())
     return math.sqrt(inputs) + 2 * math.sqrt(math.log(max(width, 2))) + 1
