@@ -491,6 +491,7 @@ def test_schedules():
     assert [Cosine(12)(t) for t in (3, 4, 6)] == pytest.approx([(1 + 0.5**0.5) / 2, 0.75, 0.5])
     assert Cosine(10)(10) == Cosine(10)(99) == pytest.approx(0, abs=1e-15)
     assert log_steps(1) == (0, 1)
+    assert log_steps(1000, 1) == (0, 1000)
     assert log_steps(1000, 4) == (0, 1, 10, 100, 1000)
     assert log_steps(10**5, 100)[-1] == 10**5
     assert len(log_steps(10**5, 30)) <= 31

@@ -74,4 +74,4 @@ def log_steps(steps: Count, count: Count = 50) -> tuple[int, ...]:
     """
     check_arguments(log_steps, locals())
     ratios = (position / max(count - 1, 1) for position in range(count))
-    return (0, *sorted({round(steps**ratio) for ratio in ratios} | {steps}))
+    return (0, *sorted({round(steps**ratio) for ratio in ratios if count > 1} | {steps}))
