@@ -14,19 +14,22 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-lazy-constant",
         "droptics, sharpens thesis-thm14",
-        "The learning bound of lazy dropout training holds with (lam^2 + 2.45)/(eta T).",
+        "In thesis-thm14 the mean over the T steps of the expected risks is at most (lam^2 + 2.45)/(eta T), where 4 "
+        "lam^2/(eta T) is printed.",
         check=partial(chapter5_bound_checks.sharper, 1.0),
         control=partial(chapter5_bound_checks.sharper, 0.5),
         objects=("bounds.lazy", "bounds.martingale"),
         note=PROVED
-        + " Compression: 4.93 (lam^2 + 1.45)/(eta T) + 7.10 ln(1/delta)/T. Checked: the lemmas put together "
-        "again, the loss of the competitor as the proof of thesis-lem13 has it.",
+        + " Of thesis-thm15, with probability at least 1 - delta - 1/(4 eta c sqrt(m) T), at most 4.93 (lam^2 + "
+        "1.45)/(eta T) + 7.10 ln(1/delta)/T. Checked: the lemmas put together again, the loss of the competitor as "
+        "the proof of thesis-lem13 has it, and that bounds.lazy is no more.",
     ),
     Claim(
         "droptics-flows",
         "droptics, what thesis-thm12 and thesis-cor2 measure",
-        "alpha of a ReLU network of one hidden layer, one output and no biases is sum_k |u_k| sqrt(E relu(v_k.x)^2); "
-        "on examples beside their negatives it is sum_k |u_k| sqrt(v_k^T C v_k/2), C = E x x^T.",
+        "bounds.relu_alpha of a ReLU network of one hidden layer, one output and no biases is sum_k |u_k| sqrt(E "
+        "relu(v_k.x)^2), E the mean by the weights of the examples; with symmetrized=True, of examples beside their "
+        "negatives, it is sum_k |u_k| sqrt(v_k^T C v_k/2), C = E x x^T.",
         check=partial(runs.flow_sum, 1.0),
         control=partial(runs.flow_sum, 1.01),
         objects=("bounds.relu_alpha",),
@@ -34,9 +37,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "bound-fields",
-        "Terms, claims, trivial values and needed amounts of the bounds of completion, of classes of functions, of "
-        "two-layer networks, of lazy and of adversarial training, printed and corrected, and of four published "
-        "expressions, are those of the formulas.",
+        "Of bounds.completion, uniform, squared, rademacher, relu, lazy, adversarial and surveyed, printed and "
+        "corrected, every field is that of the theorem named by `claim`: terms by name, `value`, which they make, "
+        "`trivial`, the largest value there is, and `needed`, the examples, or steps and width, at which value comes "
+        "down to trivial, infinite where the risk alone is above it; vacuous is value >= trivial.",
         pair(field_checks.bound_fields),
         (
             "bounds.adversarial",
@@ -49,12 +53,15 @@ CLAIMS: tuple[Claim, ...] = (
             "bounds.surveyed",
             "bounds.uniform",
         ),
-        "Quadratic equations for what is needed.",
+        "Formulas written out; quadratic equations for what is needed.",
     ),
     room_claim(
         "deviations",
-        "Bounds of deviations, completed matrices and two-layer networks, measured complexities and published "
-        "expressions are their formulas, every constant and every way to say that nothing is known included.",
+        "bounds.uniform, squared, martingale, hoeffding and gaussian_tail are the expressions of thesis-thm18, -thm19 "
+        "and the tail bounds; completion, relu, rademacher and surveyed those of thesis-thm11, -cor2, -cor3, -thm12, "
+        "-thm13 and -eq1.1 to -eq1.4. measured_rademacher is the mean over all signs, drawn ones from 13 examples on, "
+        "of the largest |sum_i s_i relu(v.x_i)| / (n sqrt(E relu(v.x)^2)) over v on lines and planes, and of a linear "
+        "relaxation above. Calls outside the theorems' conditions are refused by the argument's name.",
         pair(bound_checks.deviations),
         (
             "bounds.uniform",
@@ -80,8 +87,11 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "trained-bounds",
-        "Iterations of adversarial and lazy training with all their constants, the most units that masks keep and the "
-        "norms of starts are those of the formulas; the margins that they assume are those of convex programs.",
+        "bounds.adversarial gives iterations, step sizes and margins of thesis-thm16, -cor4 and -cor5, bounds.lazy and "
+        "lazy_setting terms and least widths of thesis-thm14 and -thm15, printed and corrected. active_units is min(m, "
+        "q m + sqrt(m ln(T/delta)/2)), initial_norm sqrt(d) + 2 sqrt(ln m). linear_margin is, up to its tolerance, the "
+        "largest least y v.x/||x|| over unit v, 0 where none is positive; the ends of gate_margin, q sqrt(2 ln n / "
+        "steps) apart at most, enclose q times that of weights behind the gates.",
         pair(training_checks.trained_bounds),
         (
             "bounds.adversarial",
@@ -92,6 +102,6 @@ CLAIMS: tuple[Claim, ...] = (
             "bounds.active_units",
             "bounds.initial_norm",
         ),
-        "Written out; least widths by bisection, margins by convex programs.",
+        "Written out; least widths by bisection, margins by convex programs. q = 1 - drop.",
     ),
 )
