@@ -312,7 +312,13 @@ def _round(examples: int, apart: bool, reuse: bool, left: float, **plan: Any) ->
     )
     asked = SimpleNamespace(**({"draws": None, "generator": None, "curve": ("a", "c"), "rates": (0.1, 0.9)} | plan))
     runs, tally = SimpleNamespace(reuse=reuse), SimpleNamespace(curve_draws=None, curves={})
-    return SimpleNamespace(runs=runs, base=base, plan=asked, tally=tally, laws=laws, left=left, add=mock.Mock())
+
+    def has_one_number(law: Any, rate: float | None = None) -> bool:
+        return examples == 1 or base.axes[law.name] is None  # at one half some coin of these falls nearly always
+
+    batch = SimpleNamespace(runs=runs, base=base, plan=asked, tally=tally, laws=laws, left=left, add=mock.Mock())
+    batch.has_one_number = has_one_number
+    return batch
 
 
 def _drawn(scale: float) -> list[Comparison]:
