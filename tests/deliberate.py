@@ -2901,8 +2901,8 @@ SEVENTEENTH = (
     defect(
         "norms",
         "path norm keeps the signs of the weights",
-        "(layer / size).abs().pow(power)",
-        "(layer / size).pow(power)",
+        "(layer / size).abs(), power)",
+        "(layer / size), power)",
     ),
     defect(
         "penalties.unit_outputs",

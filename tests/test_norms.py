@@ -75,6 +75,18 @@ def test_path_norm_sums_over_paths():
         path_norm([torch.zeros(0, 3)])
 
 
+@pytest.mark.parametrize(("dtype", "power"), [(torch.float64, 64.0), (torch.float32, 16.0)])
+def test_path_norm_keeps_a_small_path_at_high_powers(dtype, power):
+    weights = [torch.tensor(values, dtype=dtype) for values in ([[1.0, 0.5], [1e-6, 0.0]], [[0.0, 3.0]])]
+    assert float(path_norm(weights, power)) == pytest.approx(3e-6, rel=1e-6)
+
+
+def test_path_norm_of_no_flow_has_slope_zero():
+    weights = [torch.zeros(2, 3).double().requires_grad_(), normal(2, 2).requires_grad_()]
+    for slope in torch.autograd.grad(path_norm(weights), weights):
+        close(slope, 0 * slope, scale=1.0)
+
+
 def test_nuclear_and_weighted_trace():
     matrix = normal(4, 3)
     close(nuclear(matrix), torch.linalg.svdvals(matrix).sum())

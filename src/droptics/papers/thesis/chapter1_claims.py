@@ -43,6 +43,10 @@ def all_paths(shift: float = 0.0) -> list[Comparison]:
         found.append(compare(path_norm(weights, power + shift), "==", paths ** (1 / power), label))
         gone = [*weights[:-1], 0.0 * weights[-1]]
         found.append(compare(path_norm(gone, power + shift), "==", 0.0, f"a layer of zeros, {label}"))
+    # one path, of a small weight beside large ones
+    alone = [tensor([[1.0, 0.5], [1e-6, 0.0]]), tensor([[0.0, 3.0]])]
+    for power in (1.0, 16.0, 63.5):
+        found.append(compare(path_norm(alone, power + shift), "==", 3e-6, f"one small path, p={power}", scale=0.0))
     return found
 
 
