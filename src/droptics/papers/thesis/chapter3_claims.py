@@ -131,9 +131,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-lem7",
         f"{SOURCE}, Lemma 7",
-        "The penalty R = sum_l lam^l R_l of a network of map W = W_{k+1} ... W_1 is at least nu ||W C^1/2||_*^2, with "
-        "equality if and only if the network is equalized (Definition 5); by its proof R_l >= e_l(1/d) ||W "
-        "C^1/2||_*^2. nu, lam and e_l are those of Definition 4, C = E x x^T.",
+        "The penalty R = sum_l lam^l R_l (Proposition 8) of a network of map W = W_{k+1} ... W_1 is at least nu ||W "
+        "C^1/2||_*^2, with equality if and only if the network is equalized (Definition 5); by its proof R_l >= "
+        "e_l(1/d) ||W C^1/2||_*^2. nu, lam and e_l are those of Definition 4, C = E x x^T.",
         check=lambda: [*checks.layer_bounds(1.0), *optimum_checks.bound_attained(1.0)],
         control=partial(optimum_checks.bound_attained, 1.1),
         objects=(
@@ -197,13 +197,14 @@ CLAIMS: tuple[Claim, ...] = (
             "penalties.sub_penalties",
         ),
         note="Checked by writing M as a mean of rank-one maps, whose networks of equal weights cost that much on "
-        "average; the printed proof is by conjugates.",
+        "average, for singular C in the limit; the printed proof is by conjugates. Theta is infinite where no network "
+        "has the map M.",
     ),
     Claim(
         "thesis-thm9",
         f"{SOURCE}, Theorem 9",
         "Theta(M), the infimum of the penalty over the networks of a map M, has the convex envelope nu ||M "
-        "C^1/2||_*^2, nu the product of 1 + lam/d_l over the hidden layers, less one.",
+        "C^1/2||_*^2, nu the product of 1 + lam/d_l over the hidden layers, less one, lam = p/(1-p) at rate p.",
         check=partial(optimum_checks.envelope_bound, 1.0),
         control=partial(optimum_checks.envelope_bound, 0.9),
         objects=(

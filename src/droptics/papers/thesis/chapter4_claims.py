@@ -23,9 +23,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-prop3",
         f"{SOURCE}, eq. (4.1)-(4.2), Proposition 3",
-        "Where every u_k v_k^T of UV^T = sum_k u_k v_k^T is multiplied, apart from the others, by 0 with probability p "
-        "< 1 and by 1/(1-p) otherwise, the mean over j of (y_j - <UV^T, A_j>)^2 grows on average by lam sum_k mean_j "
-        "(u_k^T A_j v_k)^2, lam = p/(1-p).",
+        "Where every u_k v_k^T of UV^T = sum_k u_k v_k^T is multiplied by 0 with probability p < 1 and by 1/(1-p) "
+        "otherwise, independently of the others, the mean over j of (y_j - <UV^T, A_j>)^2 grows on average by lam "
+        "sum_k mean_j (u_k^T A_j v_k)^2, lam = p/(1-p).",
         check=partial(checks.sensing, _rate),
         control=partial(checks.sensing, lambda drop: drop),
         objects=("penalties.penalty", "models.Factorization", "data.Measurements", "penalties.criterion"),
@@ -76,10 +76,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm11",
         f"{SOURCE}, Theorem 11",
-        "If d2 >= d0, ||M*|| <= 1 and p(i) q(k) >= log(d2)/(n sqrt(d2 d0)) for all entries (i, k) of M* (d2 x d0), "
-        "drawn with probability p(i) q(k), then with probability 1-delta over n of them, mean squared errors in all "
-        "and in these obey L(g(UV^T)) <= Lhat(U,V) + 8 sqrt((2 alpha d2 log d2 + log(2/delta)/4)/n) for R(U,V) <= "
-        "alpha/d1, g clipping to [-1, 1].",
+        "If d2 >= d0, ||M*|| <= 1, and entries (i, k) of M* (d2 x d0) are drawn with probabilities p(i) q(k), none "
+        "below log(d2)/(n sqrt(d2 d0)), then with probability 1-delta L(g(UV^T)) <= Lhat(U,V) + 8 sqrt((2 alpha d2 log "
+        "d2 + log(2/delta)/4)/n) for all factors with R(U,V) <= alpha/d1, L the expected squared error at a drawn "
+        "entry, Lhat its mean over n of them, g clipping to [-1, 1].",
         "vacuous",
         check=lambda: [
             *checks.completion_from_theorems(8.0),
@@ -243,7 +243,7 @@ CLAIMS: tuple[Claim, ...] = (
         f"{SOURCE}, Theorem 13",
         "There is a constant c with R_S(H_r) >= c sqrt(d1 r) ||X||_{C+} / n for every r > 0 and every sample S of n "
         "inputs of the law, H_r the networks u^T relu(V^T x) of width d1 with sum_k u_k^2 E relu(v_k.x)^2 <= r; c = "
-        "1/2 for even width.",
+        "1/2 for even width. ||X||_{C+} is that of thesis-thm12.",
         check=lambda: [
             *relu_checks.rademacher_of_class(0.5),
             *relu_checks.rademacher_lower(0.5),
@@ -281,9 +281,10 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-cor3",
         f"{SOURCE}, Corollary 3",
         "For labels in [-1, 1] and g_w the network w clipped to [-1, 1], with probability 1-delta over n examples and "
-        "a fair sign for each input, L(g_w) <= 2 Lhat(g_w) + 46 alpha ||X||_{C+}/n + 24 sqrt(log(2/delta)/(2n)) for "
-        "all w in F'_alpha, Lhat the mean squared error on the inputs with their signs, F'_alpha as the F_alpha of "
-        "thesis-thm12 with the second moments of relu(+-v_k.x), either sign half the time.",
+        "a fair sign for each, the expected squared error L(g_w) <= 2 Lhat(g_w) + 46 alpha ||X||_{C+}/n + 24 "
+        "sqrt(log(2/delta)/(2n)) for all w in F'_alpha, Lhat the mean squared error on the inputs with their signs, "
+        "F'_alpha the networks u^T relu(V^T x) with sum_k |u_k| a'_k <= alpha, a'_k^2 the second moment of relu(v_k.x) "
+        "with a fair sign on x.",
         "vacuous",
         check=partial(bound_checks.generalization, True, 46.0),
         control=partial(bound_checks.generalization, True, 45.0),

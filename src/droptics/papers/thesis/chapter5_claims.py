@@ -80,7 +80,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-alg4",
         f"{SOURCE}, Algorithm 4",
-        "From rows of N(0, I) and random signs a, step t adds to W -eta times the gradient in W of l(y_t a^T B_t "
+        "From rows of N(0, I) and fair random signs a, step t adds to W -eta times the gradient in W of l(y_t a^T B_t "
         "relu(W x_t)/sqrt m), l(z) = log(1 + e^-z), at one example (x_t, y_t), B_t diagonal with independent entries "
         "from Bern(q), then shortens rows longer than c to norm c; at the end W becomes q W. Natural logarithm with "
         "step eta is base 2 with step eta ln 2.",
@@ -152,12 +152,12 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-sec5.3-active",
         f"{SOURCE}, after Theorem 15",
         "With probability at least 1-delta each of the T visited sub-networks has at most q m + sqrt(2 m ln(T/delta)) "
-        "active units, those that its mask keeps.",
+        "active units, those of the m that its mask keeps, each with probability q.",
         check=partial(checks.active, lambda m, log: math.sqrt(2 * m * log)),
         control=partial(checks.active, lambda m, log: 0.35 * math.sqrt(2 * m * log)),
         objects=("bounds.active_units",),
-        note="Hoeffding gives half the second term, sqrt(m ln(T/delta)/2). By the binomial tail 0.35 of it is too "
-        "little, which the control takes.",
+        note="Hoeffding gives half the second term, sqrt(m ln(T/delta)/2). By the binomial tail most cases compared "
+        "need more than 0.35 of it, which the control takes.",
     ),
     Claim(
         "thesis-lem11",
@@ -222,7 +222,7 @@ CLAIMS: tuple[Claim, ...] = (
         control=partial(checks.initial_outputs, 0.5),
         note="The printed proof is one-sided, which is all that is used. Two-sided it holds, too, at every width: "
         "a sum of a b relu(z) has exponential moments below those of normal numbers. Where g is drawn it varies less "
-        "than is proved, and 0.55 of the bound would do: the control takes half of it.",
+        "than is proved: in the cases compared 0.55 of the bound would do, the control takes half of it.",
     ),
     Claim(
         "thesis-lem15",
