@@ -62,6 +62,8 @@ def schedules(scale: float) -> list[Comparison]:
         compare([stairs(t) for t in steps], "==", [scale * 0.3 ** (t // 6) for t in steps], "stairs"),
         compare(with_previous([0, 5, 6]), "==", [0, 4, 5, 6], "steps and those before"),
         compare(log_steps(1000, 4), "==", [0, 1, 10, 100, 1000], "logarithmic steps"),
+        compare(log_steps(1000, 1), "==", [0, 1000], "the last one alone"),
+        compare(log_steps(6, 9), "==", [0, 1, 2, 3, 4, 5, 6], "rounded ones, each once"),
         compare([Decay(0.5, 0.2, 3)(t) for t in range(7)], "==", [0.5 * 0.2 ** (t // 3) for t in range(7)], "decay"),
         compare(step_sizes(None, 5, 0.3, "fixed"), "==", [scale * 0.06] * 5, "fixed steps"),
         compare(step_sizes(None, 3, 0.3, "decaying"), "==", [0.3, 0.03, 0.003], "decaying steps"),
@@ -364,6 +366,12 @@ def averaged(scale: float) -> list[Comparison]:
     moved = (inputs @ several.V * (kept / tensor([0.7, 0.4])).repeat_interleave(2, 1)[:, None]) @ several.U.mT
     shares = torch.tensordot(own, moved.softmax(-1), dims=1)
     found.append(compare(Averaged.of(several, pair)(inputs).exp(), "==", scale * shares, "classes of a linear network"))
+    return [*found, *_curves(scale)]
+
+
+def _curves(scale: float) -> list[Comparison]:
+    """Robust errors of affine classifiers over radii, from their margins; one step of an attack."""
+    found: list[Comparison] = []
     weights, offset = normal(7, 3, 4), normal(8, 3)
 
     def model(points: Tensor) -> Tensor:
@@ -384,6 +392,18 @@ def averaged(scale: float) -> list[Comparison]:
                 .amin(1)
             )
             found.append(compare(told, "==", (least < 0).double().mean(), f"curve, {norm} {radius}"))
+    # in many inputs the search in the l1 ball may miss a point, and finds none that is not there
+    many, wide = normal(10, 5, 50), Sample(normal(11, 40, 50), torch.arange(40) % 5)
+    own, reach = wide.inputs @ many.mT, (many[wide.targets][:, None] - many).abs().amax(-1)
+    least = (own.gather(1, wide.targets[:, None]) - own) / reach
+    radii = [0.5, 1.5]
+    curve = robustness_curve(
+        lambda x: x @ many.mT, wide, Threat("l1", 1.0), Apgd(Margin(target="every"), steps=5), radii
+    )
+    most = [
+        float((least.nan_to_num(math.inf, math.inf, -math.inf).amin(1) < radius).double().mean()) for radius in radii
+    ]
+    found.append(compare(curve, "<=", most, "curve in fifty inputs, l1"))
     step = attack(model, data, Threat("l2", 0.3), Pgd(CrossEntropy(), steps=1, step=0.1, stop="never"))
     leaf = data.inputs.clone().requires_grad_()
     (slope,) = torch.autograd.grad(functional.cross_entropy(model(leaf), data.targets, reduction="sum"), leaf)
