@@ -21,49 +21,53 @@ from droptics.papers.droptics_own.attacks import (
     threat_checks,
     whole_search_checks,
 )
-from droptics.papers.droptics_own.instruments import WRITTEN, pair, room_claim
+from droptics.papers.droptics_own.instruments import pair, room_claim
 
 CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "recorded-steps",
-        "A recorded step of an adaptive ascent leaves the numbers of a plain one in the tensors that it read, for one "
-        "run of an example or several, and keeps the first point that fools.",
+        "Three steps of Apgd recorded as on a GPU write, into the tensors that they read, what three plain "
+        "steps leave, to 1e-12: points, values, slopes, step sizes, best points and who is fooled, in linf, "
+        "l2 and l1 balls inside [0, 1], with one run of an example or two. They count by step who is fooled "
+        "for the first time, and keep the point where that is.",
         pair(recorded_step_checks.recorded_steps),
         ("attacks.Apgd", "attacks.Threat"),
-        "Field by field, after each of three steps.",
+        "Field by field, after each of three steps, on eight examples of a tanh network.",
     ),
     room_claim(
         "random-starts",
-        "Ascents that begin at random points, and again at random after a run from the inputs or from given points: "
-        "examples that are wrong from the start stay where they are if the fooled leave, and climb like all others if "
-        "nobody does; points, counts and restarts are those of single examples. So are those of all wrong classes that "
-        "are aimed at side by side from given points. Later runs of adaptive ascents begin at random, too, or where "
-        "they are told to, and later runs aim at the next nearest class. Who meets no gradient where it starts is "
-        "stuck.",
+        "Pgd with two runs on a ReLU network, first from random points, the inputs or given points pulled "
+        'into the region, ends where single examples end that draw the same starts. With stop="fooled" '
+        "examples that are wrong before stay at their inputs. Later runs of Apgd start at random or at "
+        'points of their own; "nearest" aims next at the next nearest class. Who meets no gradient and is '
+        "not fooled is stuck.",
         pair(random_start_checks.random_starts),
         ("attacks.Apgd", "attacks.Margin", "attacks.Pgd", "attacks.Threat"),
-        "By autograd, example by example.",
+        "By autograd, example by example, in linf and l2.",
     ),
     Claim(
         "droptics-searches",
         "droptics, on thesis-eq6.3",
-        "On 60 examples of an affine classifier and of a scorer, with steps enough, searches along gradients, aimed at "
-        "every class, and to the boundary (linf and l2), of signs and, with restarts enough, of squares (linf) fool "
-        "exactly the examples whose least margin over the ball is negative, and stay in the ball.",
+        "On 60 examples in five dimensions of an affine classifier of four classes and of an affine scorer, "
+        "within .28 in linf and .58 in l2, Pgd, Apgd and, in linf, Bim with 20 steps each, aimed at every "
+        "class, Fab with 20 steps and, in linf, Square with 15 runs of 15 queries fool exactly the examples "
+        "whose least margin over the ball is negative; all points lie in the ball.",
         check=partial(affine_checks.searches, 1.0),
         control=partial(affine_checks.searches, 1.5),
         objects=("attacks.Pgd", "attacks.Apgd", "attacks.Fab", "attacks.Square", "attacks.attack"),
-        note="The smallest margin is z_y - z_c - radius ||w_y - w_c|| in the dual norm. One run of squares is not "
-        "enough, however many queries it has: it may end where no square leads on to any of several classes, and "
-        "published squares leave out the last pixel of a line, which starts alone set. Ascents that are not aimed may "
-        "miss a class in reach. The control takes 1.5 times the radius.",
+        note="The least margin is z_y - z_c - radius ||w_y - w_c|| in the dual norm, at the nearest class c. One "
+        "run of squares is not enough, however many queries it has: it may end where no square leads on to "
+        "any of several classes, and published squares leave out the last pixel of a line, which starts "
+        "alone set. Ascents that are not aimed may miss a class in reach. The control takes 1.5 times the "
+        "radius.",
     ),
     room_claim(
         "attacks-in-full",
-        "Losses that attacks climb, aimed or not, what methods take unless they are told, sizes of steps, steps up "
-        "layers in rows, with hooks and without, passes in half precision, whole random searches by squares with what "
-        "their runs keep and repeat, judged searches, the reasons to doubt them and errors by radius are those of "
-        "examples taken one by one.",
+        "Fgsm and Bim end, in linf and l2 balls and [0, 1], where signs or normalized slopes by autograd "
+        "lead from the inputs, up rows of layers with hooks, too. Square's points, successes and queries are "
+        "those of single examples that take the same uniform numbers, in linf, l2 and l1, with patience or "
+        "not. proportion has the interval of Clopper and Pearson. robustness_curve counts whom the radius "
+        "reaches within the box. attack warns of networks whose outputs waver by 1e-9, and of no steady one.",
         pair(loss_checks.attacks_in_full),
         (
             "attacks.attack",
@@ -73,66 +77,86 @@ CLAIMS: tuple[Claim, ...] = (
             "attacks.Reflected",
             "attacks.proportion",
         ),
-        "From the same uniform numbers, example by example.",
+        "From the same uniform numbers, example by example; losses that attacks climb by their formulas.",
     ),
     room_claim(
         "reachable-points",
-        "Projections, largest linear functions and shortest rises of every threat, with a box and without, are those "
-        "of a solver; distances and dual norms their definitions, steepest directions attain these and pass over faces "
-        "of the box; random points lie inside, without a box around the inputs and as far as uniform ones on average; "
-        "points are inside up to the rounding of their coordinates. "
-        "Threats are read as they are written, adapters take the published steps, starts are drawn from the generator "
-        "that is given, batches are joined row by row, what cannot be attacked is refused.",
+        "For inputs in the box, or without one, in linf, l2 and l1: Region.project gives the nearest "
+        "reachable point, support the point where a linear function is largest, advance the shortest move of "
+        "a given rise that the box leaves room for. dual_norm is the rise of steepest, which in l1 passes "
+        "over coordinates at the face they would leave. random points are reachable, without a box at a mean "
+        "distance of d / (d + 1) radii. perturb draws starts from the generator given.",
         pair(threat_checks.reachable_points),
         ("attacks.Threat", "attacks.perturb", "attacks.adapter.BIM"),
-        "Beside scipy.optimize.",
+        "Beside scipy.optimize, to 1e-5; 400 draws in d = 6 dimensions. The adapter BIM with steps=0 takes "
+        "int(min(255 eps + 4, 1.25 * 255 eps)) steps.",
     ),
     room_claim(
         "adaptive-steps",
-        "Ascents with momentum, attacks on leaky networks, training under them and their floors go step by step as "
-        "their formulas.",
+        "In small linf and l2 balls Apgd takes four steps of twice the radius along signs or normalized "
+        "slopes, from the second on three quarters of the step plus a quarter of the last move, each pulled "
+        "into the ball; whom it does not fool it returns at the best point. On a leaky network, "
+        "reflected_pgd returns the visited point of least score, score_floor is the largest of three floors "
+        "below all scores, adversarial_sgd takes the steps of its formula.",
         pair(ascent_checks.adaptive_steps),
         ("attacks.Apgd", "attacks.Threat"),
-        "By automatic differentiation.",
+        "By automatic differentiation, on 8 and 7 examples.",
     ),
     room_claim(
         "told-robustness",
-        "What an attack answers on a line is that of its steps by hand, field by field. Results of ensembles as "
-        "dictionaries, JSON, tables and pages hold their numbers.",
+        "For two classes on a line whose margin is twice the coordinate, Fgsm, Bim and Pgd answer what their "
+        "steps by hand do: points, margins, losses, distances, who is fooled, gradients, rates after each "
+        "step, accuracies, and intervals with binomial tails of half of what their confidence leaves. The "
+        "dictionary, JSON, table and page of a Robustness, and side_by_side of two, show its accuracies with "
+        "their ends, and for each stage the method, who was attacked and found, gradients, queries and "
+        "seconds.",
         pair(result_checks.told_robustness),
         ("attacks.Robustness", "attacks.attack", "attacks.Bim", "attacks.Fgsm", "attacks.Margin", "attacks.Pgd"),
-        WRITTEN,
+        "Written out, for two results that differ in every number.",
     ),
     room_claim(
         "adapters",
-        "Attacks that are called with images in [0, 1] end in the corner of ball and box that is worst for an affine "
-        "score of two classes, or in the worst point of the sphere inside the box, or fool it on their way. They climb "
-        "the loss that is given, draw starts by their seed from call to call, and run in eval mode.",
+        "On affine maps of two classes, by steps that add up to the ball's width, FGSM, BIM and PGD end at "
+        "the image plus eps times the sign of w_c - w_y, clipped to the box, PGDL2, in a ball inside the "
+        "box, at the image plus eps (w_c - w_y) / |w_c - w_y|, to 1e-4, or fool the map on their way. Starts "
+        "are drawn from the seed and go on from call to call. A module in train mode is attacked in eval "
+        "mode.",
         pair(adapter_checks.adapters),
         ("attacks.adapter.FGSM", "attacks.adapter.BIM", "attacks.adapter.PGD", "attacks.adapter.PGDL2"),
-        WRITTEN,
+        "Written out; w_y and w_c, the weights of the right class and of the other, differ in every "
+        "coordinate. One step goes up the loss that is given.",
     ),
     room_claim(
         "affine-ensembles",
-        "Ensembles of attacks on affine models fool exactly those nearer than the radius, but for those within a "
-        "thousandth of it, resumed and interrupted runs too; by default they are five attacks on one output or two and "
-        "six on more.",
+        "On 24 examples of affine models of one, two and four outputs, robust_accuracy by Apgd, Pgd and Fab "
+        "with 20 steps and Square with 12 queries, in linf, l2 and l1, calls wrong those of negative "
+        "distance from the boundary, fooled those nearer than the radius, robust the others, but for "
+        "distances within a thousandth of it. Run again from its checkpoint, or after an interruption, it "
+        "ends at the same points. standard_attacks has five attacks on one output or two, six on more.",
         pair(search_checks.affine_ensembles),
         ("attacks.robust_accuracy", "attacks.attack", "attacks.standard_attacks"),
         "Distances to boundaries in the dual norm.",
     ),
     room_claim(
         "two-searches",
-        "An adaptive search from the inputs says whom it fools and lowers no loss of the others; losses have the "
-        "values and slopes of their formulas.",
+        "Apgd from the inputs, 8 steps and 2 runs on a ReLU network, calls fooled exactly whom it has wrong "
+        "at the points returned, and leaves no other a smaller loss than at the inputs. value_and_slope "
+        "gives the values, and slopes in the outputs, of a loss of one's own, of Logistic, "
+        "Reflected(Logistic) and Margin of one score, of Margin and Dlr of four, and of Dlr aimed at a "
+        "class; where cross-entropy saturates, scaled=False gives its direction, the softmax over wrong "
+        "classes minus the right one.",
         pair(search_checks.two_searches),
         ("attacks.losses.value_and_slope",),
         "By automatic differentiation.",
     ),
     room_claim(
         "random-modules",
-        "Means over draws of a module are those of its passes, and doubts are told. A module in the midst of its "
-        "training is attacked in eval mode and left as it was.",
+        "Averaged.of(module, draws=6, seed=9) is the logarithm of the mean softmax, for one output the mean, "
+        "of passes of which the k-th draws by torch's seed 9 + k; single_accuracy is the mean accuracy of "
+        "these passes, and again(9, 4) the same of nine passes by seed 4. attack warns where gradients "
+        "vanish and where the model is not deterministic. attack, robustness_curve and robust_accuracy on a "
+        "module in train mode give what they give in eval mode, and leave modes, buffers and torch's "
+        "generator as they were.",
         pair(search_checks.random_modules),
         (
             "attacks.Averaged",
@@ -143,47 +167,63 @@ CLAIMS: tuple[Claim, ...] = (
             "attacks.Square",
             "attacks.Margin",
         ),
-        WRITTEN,
+        "Written out; one module with dropout and batch norm.",
     ),
     room_claim(
         "radii-and-leaks",
-        "Errors by radius of affine classifiers are those of distances; the lowest scores that a search finds for "
-        "leaky networks are those of the affine piece where nothing bends within the ball, and in the plane those over "
-        "all directions.",
+        'robustness_curve by Pgd(Margin("every"), steps=30) on an affine classifier of three classes gives, '
+        "in l2 and linf, the share of twelve examples no farther from the boundary than each radius. "
+        "smallest_score of a leaky network of four units is y f - radius |grad f| where no unit changes its "
+        "sign in the ball, and in the plane the least over 4,000 directions, to 1e-4.",
         pair(search_checks.radii_and_leaks),
         (
             "attacks.robustness_curve",
             "papers.thesis.leaky.smallest_score",
             "attacks.attack",
         ),
-        WRITTEN,
+        "Distances in the dual norm; two networks in the plane.",
     ),
     room_claim(
         "threats",
-        "Projections onto balls within boxes are nearest points; steps to a boundary, in a box or not, the shortest.",
+        "For inputs in the box, or without one, in l2, l1 and linf: Threat.project gives the reachable point "
+        "nearest to each point, and Region.advance, from points in the box, a move that changes a linear "
+        "function by a rise, up or down, that the box leaves room for, stays in the box, and is the shortest "
+        "such move in the norm.",
         (partial(ball_checks.threats, 1.0), partial(ball_checks.threats, 0.95)),
         ("attacks.Threat",),
+        "Beside a solver, bisections, and 50 random reachable points; images of eight coordinates, some on "
+        "faces of the box.",
     ),
     room_claim(
         "attack-losses",
-        "Losses of attacks and their slopes in the outputs, aimed at a class or not, are their definitions.",
+        "value_and_slope gives, with j the likeliest wrong class: for Margin z_j - z_y, for "
+        "Reflected(CrossEntropy) -log(1 + exp(z_y - z_j)), for Dlr (z_j - z_y) / (z_(1) - z_(3)), for "
+        "CrossEntropy its own, and their slopes in the outputs. Aimed at class c, slopes are those of z_c - "
+        "z_y, of its reflected loss, and of (z_c - z_y) / (z_(1) - (z_(3) + z_(4)) / 2), which is Dlr's "
+        "value, too; the other values stay those of j. One score f has z_j - z_y = -y f.",
         (partial(ball_checks.attack_losses, 1.0), partial(ball_checks.attack_losses, 1.1)),
         ("attacks.Dlr", "attacks.losses.value_and_slope"),
-        "By automatic differentiation.",
+        "By automatic differentiation; z_(k) is the k-th largest of five outputs; the slope of three outputs "
+        "has the least for z_(4).",
     ),
     room_claim(
         "searches-in-full",
-        "Projected and adaptive ascents, aimed or not, asked after every step, at times or never, recorded or not, end "
-        "where loops end in which nobody leaves: points, who is fooled at which step, who is stuck. They take the "
-        "gradients of who still climbs, and of those alone who stay beside them until enough can leave.",
+        "Pgd and Apgd, aimed or not, on ReLU networks of 14 examples, end where loops end in which no "
+        "example leaves: at the same points to 1e-6, with the same number of examples fooled after each "
+        "step, and with those stuck who are not fooled and end within 1 % of the radius of their input; "
+        "whether it is asked who is left after every step, at times, or never, recorded or not. Gradients "
+        "are counted for who climbs or stays in a batch until enough can leave.",
         pair(whole_search_checks.whole_searches),
         ("attacks.Apgd", "attacks.Pgd", "attacks.Threat", "attacks.Dlr", "attacks.Margin", "attacks.Reflected"),
         "By autograd, all examples to the end.",
     ),
     room_claim(
         "ensembles-in-full",
-        "Least margins of affine models, means over masks, boundary searches, blocks of a batch, every stage of an "
-        "ensemble with who is left to it, and its results in words are those of examples taken one by one.",
+        "smallest_margins of affine maps, and the margins of linear_attack, are the least over the corners "
+        "of linf and l1 balls, in linf within a box, too; affine_map refuses a map bent by 1e-12. Averaged "
+        "of a ReLU network is the mean softmax over all masks. Fab, with one run or three, ends where single "
+        "examples end. Stages of robust_accuracy attack those who are left, or the part of least margin, and "
+        "keep points, margins, who fooled whom, and sums of gradients and queries, as written out.",
         pair(ensemble_checks.ensembles_in_full),
         (
             "attacks.Averaged",
@@ -200,8 +240,11 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "decided-ways",
-        "Stages of an ensemble attack those who are left, from where they should, and a run that breaks off goes on "
-        "with the same numbers; curves stand where their numbers put them; parts of a cluster add up.",
+        "A stage of robust_accuracy attacks, in their order, the examples that no stage before has fooled, "
+        "or the given share of them of least margin. A run that breaks off after 1, 2 or 4 batches goes on "
+        "from its checkpoint to the same points, stages and counts; the checkpoint of another model, data, "
+        "threat, methods or batch is refused. Who is wrong before, or not fooled, is returned at the input. "
+        "Copies that tune_rates trains by another engine have the losses of this process.",
         pair(decision_checks.decided_ways),
         ("attacks.robust_accuracy", "attacks.standard_attacks"),
         "Example by example, number by number.",
@@ -209,12 +252,14 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-linear-robustness",
         "droptics, on thesis-eq6.3",
-        "For affine classifiers with offsets the robust accuracy of the ensemble and the smallest margins are those of "
-        "the worst corner of the l_inf ball, without a box; the ends of its interval, at 95 % and at 90 %, have "
-        "binomial tails of 2.5 % and 5 %, but for 0 where none is right and 1 where all are.",
+        "For 50 examples of an affine classifier of three classes with offsets, robust_accuracy by Fgsm and "
+        "LinearExact within .2 in linf, without a box, is the share whose margin is positive at all 16 "
+        "corners, and smallest_margins are the least over the corners. The ends of the interval of k of n "
+        "have binomial tails of 2.5 % at confidence 95 %, of 5 % at 90 %; the lower end is 0 for k = 0, the "
+        "upper 1 for k = n.",
         check=partial(linear_checks.linear_robustness, 0.2),
         control=partial(linear_checks.linear_robustness, 0.15),
         objects=("attacks.robust_accuracy", "attacks.smallest_margins", "attacks.proportion"),
-        note="By enumeration of the corners.",
+        note="By enumeration of the corners. The control takes radius .15.",
     ),
 )

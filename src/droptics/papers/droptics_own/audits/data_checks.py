@@ -105,6 +105,10 @@ def read_data(scale: float) -> list[Comparison]:
         report = audit(module, data, one, rates=(), budget=8, batch_size=4)
         wanted = functional.l1_loss(logits, data.targets)
         found.append(compare(report.clean_loss, "==", scale * wanted, f"batches of 4, 4 and 2, a loss with {name}"))
+    for loss in (nn.CrossEntropyLoss(weight=tensor([0.3, 0.7])), nn.CrossEntropyLoss(ignore_index=1)):
+        report = audit(module, (data.inputs, labels), loss, rates=(), budget=8, batch_size=6)
+        halves = 0.6 * loss(logits[:6], labels[:6]) + 0.4 * loss(logits[6:], labels[6:])
+        found.append(compare(report.clean_loss, "==", scale * halves, f"means of batches of 6 and 4, {loss}"))
     right = (logits.argmax(1) == labels).double().mean()
     told = audit(module, (data.inputs, labels), rates=())
     found.append(compare(told.accuracy or 0.0, "==", scale * right, "accuracy"))
