@@ -80,8 +80,13 @@ def _(model: Stated, data: Sample) -> Tensor:
 
 
 def from_outside(scale: float) -> list[Comparison]:
-    """What rules say about other families, what is refused, what is tiny, what changes later."""
-    return by_parts((_families, _refused, _tiny, _changed, _observed, _members, _cancelling), scale)
+    """What rules say about other families, and what is refused."""
+    return by_parts((_families, _refused), scale)
+
+
+def edges_of_penalties(scale: float) -> list[Comparison]:
+    """What is tiny, what changes later, what is observed unevenly or nearly cancels."""
+    return by_parts((_tiny, _changed, _observed, _members, _cancelling), scale)
 
 
 def _families(scale: float) -> list[Comparison]:

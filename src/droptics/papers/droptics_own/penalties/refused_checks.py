@@ -43,8 +43,13 @@ from droptics.spectra import action
 
 
 def refused_penalties(scale: float) -> list[Comparison]:
-    """What does not fit, what has no closed form, blocks that are too few, and answers at the edges."""
-    return by_parts((_unfit, _unknown, _blocks, _edges, _copies, _noisy, _aliased), scale)
+    """What does not fit, and what has no closed form."""
+    return by_parts((_unfit, _unknown), scale)
+
+
+def blocks_and_noise(scale: float) -> list[Comparison]:
+    """Blocks that are too few, and answers at the edges."""
+    return by_parts((_blocks, _edges, _copies, _noisy, _aliased), scale)
 
 
 def _unfit(scale: float) -> list[Comparison]:
