@@ -137,9 +137,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "strata",
-        "Masks of independent units in strata of none, one and more drops: count_chances gives their sums over all "
-        "masks; allocate gives each stratum that can occur its share of the masks, a part spread evenly and the rest "
-        "by chance, rounded down, at least two, the largest what is left; draw_counted draws masks of a stratum by "
+        "Masks of independent units in strata of none, one and more drops: count_chances gives their chances; "
+        "allocate gives each stratum that can occur its share of the masks, a part spread evenly and the rest by "
+        "chance, rounded down, at least two, the largest what is left; draw_counted draws masks of a stratum by "
         "their law given its drops; with chance c and n masks in each, the mean is sum c m, its variance sum c^2 S^2 "
         "/ n.",
         (partial(moment_checks.strata, 1.0), partial(moment_checks.strata, 1.1)),
@@ -193,7 +193,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Means and variances that predictive lists for a module are those over all masks also where its last layer "
         "has computed weights or writes to its outputs, parts have forwards or hooks of their own, masks are written "
         "in place, it takes several tensors, or layers drop inside. What draws outside its sites, or drops otherwise "
-        "when it runs again, is refused unless drawn; a module that was changed is read anew. Modes, parameters, "
+        "when it runs again, only MonteCarlo takes; a module that was changed is read anew. Modes, parameters, "
         "buffers, hooks, forwards, inputs and generators of torch, NumPy and Python are put back, after an error, "
         "too.",
         pair(reading_checks.modules_read),

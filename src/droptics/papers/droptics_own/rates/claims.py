@@ -91,8 +91,8 @@ CLAIMS: tuple[Claim, ...] = (
         "stationary-rates",
         "For chains of linear layers and affine tails behind what is not trained, on squared loss: the training "
         "objective is the mean over all masks, a fit has no slope, and the effect of a site or group of sites per "
-        "unit of log-odds is the difference of mean held-out losses, on all examples or some, of fits at log-odds "
-        "beside it. Modules bent, normalized, masked twice or trained below the tail, and classes, get neither scan; "
+        "unit of log-odds is the slope, by differences, of mean held-out losses of fits beside it, on all examples "
+        "or some. Modules bent, normalized, masked twice or trained below the tail, and classes, get neither scan; "
         "tune_rates names sites that are not among those asked for.",
         (partial(tuning_checks.stationary, 1.0), partial(tuning_checks.stationary, 1.05)),
         ("rates.chains.chain_scan", "rates.tails.tail_scan", "rates.tune_rates", "rates.Fit"),

@@ -99,10 +99,10 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "workers",
         "DropoutCompletion and RidgeCompletion whose engine is a client have the predictions, mean, objective and "
-        "range of a fit without one, from a file, from several in which each user has one, and from ratings that are "
-        "sent; DropoutAutoencoder, from files, has the weights, and the points of a choice; less memory than its "
-        "array needs, ratings that are no path, and a user in two files are refused; a client that was given stays "
-        "open.",
+        "range of a fit without one, from a file and from ratings that are sent, DropoutCompletion also from several "
+        "files, each user in one; DropoutAutoencoder, from files, has the weights, and the points of a choice; less "
+        "memory than its array needs, ratings that are no path, and a user in two files are refused; a client that "
+        "was given stays open.",
         pair(cluster_checks.workers),
         ("recommenders.DropoutCompletion", "recommenders.RidgeCompletion", "recommenders.DropoutAutoencoder"),
         "Beside fits in one process; tasks of the workers run here, one after the other.",
@@ -110,11 +110,11 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "continued-completions",
         "partial_fit solves the rows of the users whom later ratings touch by all their ratings of items that were "
-        "known, then new items by these ratings alone; other factors, biases and the mean stay, and range_ widens. A "
-        "warm start begins from the factors of known ids. Each line of history_ has the error and mean objective of "
-        "its factors, of ridges, too, in any unit; the first sweep that lowers this by less than the tolerance times "
-        "its value is the last. Factors are warned of where <u, v> of a row, in root mean square, exceeds twice the "
-        "range, or of all pairs the range.",
+        "known, then new items by these ratings alone; other factors, biases and the mean stay, and range_ widens "
+        "where they exceed it. A warm start begins from the factors of known ids. Each line of history_ has the "
+        "error and mean objective of its factors, of ridges, too, in any unit; the first sweep that lowers this by "
+        "less than the tolerance times its value is the last. UnboundedPredictions is warned of where the root mean "
+        "square of <u, v> exceeds twice the range over a row, or the range over all pairs.",
         pair(continued_checks.continued, 1.05),
         ("recommenders.DropoutCompletion", "recommenders.RidgeCompletion"),
         "By systems solved one by one. A new rating of a known pair replaces the old one, those of a pair among "
@@ -205,8 +205,9 @@ CLAIMS: tuple[Claim, ...] = (
         "neighbors",
         "DropoutAutoencoder's weights with a bounded diagonal, and LocalAutoencoder's, each item on the so many of "
         "largest absolute product among those that occur with it, solve the normal equations of each item; "
-        "StackedRanker adds scores over their standard deviation. Without given rate and ridge, DropoutAutoencoder "
-        "takes the largest leave-one-out gain of a grid of nine, and of four neighbors of its best at half a step.",
+        "StackedRanker adds scores over their standard deviation. Without given rate and ridge, DropoutAutoencoder, "
+        "with choose='loo', takes the largest leave-one-out gain of a grid of nine, and of four neighbors of its "
+        "best at half a step.",
         (partial(ranker_checks.neighbors, 1.0), partial(ranker_checks.neighbors, 1.05)),
         ("recommenders.DropoutAutoencoder", "recommenders.LocalAutoencoder", "recommenders.StackedRanker"),
         "By systems solved one by one. Equal products rank by the order of the items.",
@@ -225,7 +226,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "completion-rows",
         "DropoutCompletion's rows of new users, rows with smoothed shares, and standard deviations over dropped "
-        "factors follow from normal equations; items at the end of a fit solve theirs exactly and by one "
+        "factors are those of their systems; items at the end of a fit solve theirs exactly and by one "
         "conjugate-gradient step for each unknown; compiled and batched rows agree after fewer, too; diagnose's "
         "numbers are those of the factors, for every penalty. ImplicitDropoutCompletion's items, and scores of rows, "
         "solve the systems over all cells under both penalties, for marks and grades.",
@@ -293,9 +294,9 @@ CLAIMS: tuple[Claim, ...] = (
         "worked-elsewhere",
         "Half-sweeps batched on a device, and compiled ones over rows of up to 90 ratings, solve the normal "
         "equations of every row and return the sums of squares, with the penalty and without, that they reach; a "
-        "loss of Runs counts one pass, its gradient two more; clusters.connect waits for a scheduler to speak at its "
-        "port before Dask is asked, and refuses who is silent and what is no address; ends of a sampled interval "
-        "move out by the bound on rounding; columns of a table are found by name and by number.",
+        "loss of an audit's Runs counts one pass, its gradient two more; clusters.connect waits for a scheduler to "
+        "speak at its port before Dask is asked, and refuses who is silent and what is no address; ends of a sampled "
+        "interval move out by the bound on rounding; columns of a table are found by name and by number.",
         pair(swept_checks.worked_elsewhere),
         ("penalties.penalty",),
         "By a solver, row by row; calls that somebody takes.",

@@ -21,11 +21,11 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "rates-in-full",
         "Losses of examples are torch's with reduction='none', averaged over the entries of a row that count "
-        "(squared adds them up); batches come in the order of randperm from a key of seed and epoch; two_level has "
-        "balanced orthogonal columns, effects are half-differences of means, a path moves log-odds against those "
-        "beyond two errors; best constants are means and class shares; batches, masks and fresh examples have the "
-        "weights, rates and moments of their laws; train's weights with batches, decay, schedules, MaxNorm, frozen "
-        "tensors and Adam are those of torch.optim on the same draws.",
+        "(squared adds them up, class weights cancel); batches come in the order of randperm from a key of seed and "
+        "epoch; two_level has balanced orthogonal columns, effects are half-differences of means, a path moves "
+        "log-odds against those beyond two errors; best constants are means and class shares; batches, masks and "
+        "fresh examples have the weights, rates and moments of their laws; train's weights with batches, decay, "
+        "schedules, MaxNorm, frozen tensors and Adam are those of torch.optim on the same draws.",
         pair(order_checks.rates_in_full),
         (
             "training.train",
@@ -83,9 +83,9 @@ CLAIMS: tuple[Claim, ...] = (
         "resumed-runs",
         "A run that broke off goes on from its Checkpoint to the weights, draws, records and kept iterates of a run "
         "that did not, without taking the early steps again; one that ended takes no step. A file is refused by a "
-        "training of other weights, data, objective, rates, step size, steps, seed, batches, convention, decay, "
-        "balls, frozen or kept tensors, optimizer, gap, records, or schedule at the records' steps. Files of the "
-        "kernel give an odd number of units one row more.",
+        "training of other weights, data, rates, step size, steps, seed, batches, convention, decay, balls, frozen "
+        "or kept tensors, gap, records, schedule at the records' steps, or of an objective or optimizer that prints "
+        "otherwise. Files of the kernel give an odd number of units one row more.",
         pair(run_checks.resumed_runs),
         ("training.train", "training.Checkpoint"),
         "Beside runs that did not break off.",
