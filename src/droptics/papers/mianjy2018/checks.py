@@ -424,6 +424,8 @@ TIED_CASES = (
     (((1.5, -0.9, 0.4), (0.2, 0.7, 0.8), (-0.5, 0.3, 1.1)), 0.4, 2),
     (((1.2, 0.5), (0.1, 0.9)), 0.6, 4),  # more units than eigenvalues
     (((0.1, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 0.35)), 1.4, 2),  # rho below r below the number of eigenvalues
+    (((1.3, 0.9), (-0.1, -0.2)), 0.0, 2),  # no dropout, one eigenvalue below zero
+    (((0.0, 1.0), (-1.0, 0.0)), 0.5, 2),  # whose symmetric part is zero
 )
 
 

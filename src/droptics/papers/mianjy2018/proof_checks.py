@@ -186,8 +186,8 @@ def rises_and_vanishes(score: Score) -> list[Comparison]:
 def adaptive_rate(scaled: bool) -> list[Comparison]:
     """With lam proportional to r the optimal map is that of width three, by descent, and of low rank, when wider.
 
-    At a fixed rate it is another one at every width, the singular value that was gone comes back, and the map tends to
-    M: (lam/r) ||M||_* bounds the difference.
+    At a fixed rate it is another one at every width, narrow or wide, singular values equal or not; the one that was
+    gone comes back, and the map tends to M: (lam/r) ||M||_* bounds the difference.
     """
     found, s = [], tensor([3.0, 1.2, 0.4])
     P, Q = (torch.linalg.qr(normal(seed, 4, 3)).Q for seed in (1, 2))
@@ -210,6 +210,11 @@ def adaptive_rate(scaled: bool) -> list[Comparison]:
         found.append(compare((s - fixed).max(), "<=", limit, f"at a fixed rate, {label}"))
         found.append(compare((s - fixed).max(), "<", s[0] - torch.linalg.svdvals(reference)[0], f"less, {label}"))
     found.append(compare(shrink(s, 0.9, 50)[2], ">", 0.3, "the third value at a fixed rate and width 50"))
+    for spectrum, lam in ((s, 0.9), (torch.ones(3).double(), 0.4), (s, 6.0)):
+        maps = [shrink(spectrum, lam, width) for width in range(1, 9)]
+        for (first, one), (second, other) in itertools.combinations(enumerate(maps, 1), 2):
+            away = (one - other).abs().max()
+            found.append(compare(away, ">", 0.0, f"widths {first} and {second} at lam={lam}", precision=1e-6))
     return found
 
 

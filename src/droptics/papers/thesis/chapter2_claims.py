@@ -66,6 +66,8 @@ NOTES = {
     "def2": "Stronger than the earlier definition: every product must equal ||UV^T||_*/r, not only one another; the "
     "next sentence asks only for the latter, which is weaker, and the one after it calls the two equivalent.",
     "thm2": "With dropout: at lam = 0, the left panel of Figure 2-1, optima need not be.",
+    "thm5": "With dropout; at lam = 0 any factors of M are optimal. Of optima, not of all critical points: the optimum "
+    "of width r - 1 beside a unit of weight zero has r/(r-1) times that R.",
     "rem4": "Counted are products, d r^2 for the Gram matrix and for each factor times Q, and the cubes of the sizes "
     "of eigendecompositions and of bases, which sum to at most r^4.",
 }
@@ -74,6 +76,9 @@ STATEMENTS = {
     "of chance theta, is L(U,V) + lam sum_i ||u_i||^2 ||v_i||^2, and L(U,V) = E ||y - UV^T x||^2 is ||M - UV^T||_F^2.",
     "rem2": "L_theta(UD, VD^-1) = L_theta(U,V), L_theta the risk with dropout, for every diagonal D with positive "
     "entries; signs do not matter either.",
+    "thm5": "For lam > 0 every (U, V), r columns each, that minimizes ||M-UV^T||_F^2 + R, R = lam sum_i ||u_i||^2 "
+    "||v_i||^2, is jointly equalized, every ||u_i|| ||v_i|| = ||UV^T||_*/r, and R = (lam/r) (sum_i ||u_i|| ||v_i||)^2 "
+    "= (lam/r) ||UV^T||_*^2.",
     "rem4": "Where an SVD of rank r costs O(d^2 r), d = max{d2, d0}, Algorithm 3 costs O(d^2 r + d r^2 + r^4): the "
     "Gram matrix of Algorithm 2 costs O(d r^2) and the eigendecomposition in each of its iterates O(r^3).",
     "def2": "(U, V), r columns each, is jointly equalized when every ||u_i|| ||v_i|| = ||UV^T||_*/r: exactly then, for "

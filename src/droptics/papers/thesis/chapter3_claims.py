@@ -17,8 +17,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec3.1",
         f"{SOURCE}, after eq. (3.1)",
-        "The dropout objective L_theta of a deep linear network is the loss plus R = E ||Wbar_{k+1->1} - "
-        "W_{k+1->1}||_C^2 over the masks, ||A||_C^2 = tr A C A^T and C = E x x^T, whatever the law of (x, y).",
+        "E ||y - Wbar x||^2 of a deep linear network, Wbar = theta^-k W_{k+1} B_k ... B_1 W_1, the B_l diagonal with "
+        "independent coins of chance theta > 0, is the loss E ||y - Wx||^2, W = W_{k+1} ... W_1, plus R = E ||Wbar - "
+        "W||_C^2, ||A||_C^2 = tr A C A^T and C = E x x^T, whatever the law of (x, y).",
         check=partial(checks.split, True),
         control=partial(checks.split, False),
         objects=("models.DeepLinear", "penalties.criterion", "penalties.penalty"),
