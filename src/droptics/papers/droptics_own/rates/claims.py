@@ -114,10 +114,11 @@ CLAIMS: tuple[Claim, ...] = (
         "of a design and step of a path from the same seeds, and for the answer and the tied rate from new ones, "
         "with these rates at the sites tuned, one in a group, and their own at others. Losses of points, on the half "
         "of the examples of their stage, and the gain of the split with its error are those of what it trained; the "
-        "module is left as it was; a guard of one seed, equal rates and patterns without a site are refused.",
+        "module is left as it was.",
         pair(trained_checks.trained_copies),
         ("rates.tune_rates", "rates.Fit"),
-        WRITTEN,
+        "Written out. A guard of one seed, equal rates, patterns without a site, and fewer than 8 validation "
+        "examples are refused.",
     ),
     room_claim(
         "conclusions",
@@ -135,11 +136,12 @@ CLAIMS: tuple[Claim, ...] = (
         "Copies whose training broke off go on from their last look and end in the losses of whole ones; they are "
         "kept under names that differ where weights, frozen parts, layers, Fit, loss, data, rates or seed do, and "
         "not trained again. Uniforms of masks, and numbers that a module draws itself, are new in every step and "
-        "from every seed, but one for all copies: what stays at a higher rate stays at a lower one. A copy has the "
-        "losses of its best look, or means of its tail; what a pass writes on the module is put back.",
+        "from every seed, the same for all copies. A copy has the losses of its best look, or means of its tail; "
+        "what a pass writes on the module is put back.",
         pair(kept_copy_checks.kept_copies),
         ("rates.Fit", "losses.CrossEntropy"),
-        "Beside trainings that nobody breaks off. Masks of few units may agree by chance.",
+        "Beside trainings that nobody breaks off. What stays at a higher rate stays at a lower one. Masks of few "
+        "units may agree by chance.",
     ),
     Claim(
         "droptics-designs",

@@ -113,12 +113,13 @@ CLAIMS: tuple[Claim, ...] = (
         "known, then new items by these ratings alone; other factors, biases and the mean stay, and range_ widens "
         "where they exceed it. A warm start begins from the factors of known ids. Each line of history_ has the "
         "error and mean objective of its factors, of ridges, too, in any unit; the first sweep that lowers this by "
-        "less than the tolerance times its value is the last. UnboundedPredictions is warned of where the root mean "
-        "square of <u, v> exceeds twice the range over a row, or the range over all pairs.",
+        "less than the tolerance times its value is the last.",
         pair(continued_checks.continued, 1.05),
         ("recommenders.DropoutCompletion", "recommenders.RidgeCompletion"),
         "By systems solved one by one. A new rating of a known pair replaces the old one, those of a pair among "
-        "the later ones are averaged. Without centering, the largest rating counts for a smaller range.",
+        "the later ones are averaged. UnboundedPredictions is warned of where the root mean square of <u, v> "
+        "exceeds twice the range over a row, or the range over all pairs; without centering, the largest rating "
+        "counts for a smaller range.",
     ),
     room_claim(
         "saved-models",
