@@ -13,8 +13,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-effective-attacks",
         "droptics, on thesis-thm16",
-        "For slope below 1/2 (printed beta) or 3/4 (corrected beta) an effective attack exists only at points that are "
-        "misclassified without attack.",
+        "Leaky ReLU networks of m units, ||W||_F = 1 and |a_r| = kappa > 0, attacks within a radius nu > 0: one that "
+        "brings y f(x') to -beta or below, beta = 2 nu (1-alpha) kappa sqrt(m) as printed and alpha < 1/2, or 4 nu "
+        "(1-alpha) kappa sqrt(m) as corrected and alpha < 3/4, exists only at points x with y f(x) < 0.",
         check=lambda: [
             *chapter6_checks.effective_means_misclassified(2.0, 0.4),
             *chapter6_checks.effective_means_misclassified(4.0, 0.7),
@@ -25,32 +26,42 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "workers-and-loops",
-        "Leave-one-out errors are those of refits, also of isolated examples; workers that die are replaced and a "
-        "second death is told; loops are compiled once; what became of a figure, and pages, say what they are made of.",
+        "leave_one_out errors are those of refits without each example, also where a unit is active on one alone. "
+        "evidence.engines.Processes gives every task one outcome: a worker that dies is replaced and its task tried "
+        "once more, a second death and exceptions are told, one GPU task runs at a time. compiling.njit compiles a "
+        "loop once, at its first call. A figure's outcome follows from what was skipped, failed, compared and missing; "
+        "write_pages writes claims_page and errata_page.",
         pair(worker_checks.workers_and_loops),
         ("evidence.engines.Processes",),
         "Refit by refit; threads in place of processes.",
     ),
     room_claim(
         "decided-verdicts",
-        "Comparisons hold by one rule of tolerance, and verdicts follow from check, control and what stands beside; "
-        "results in plain values say all of it.",
+        "In a Comparison ==, <= and >= may miss by precision max(scale, |left|, |right|), while <, > and != must be "
+        "clear by more; of tables the worst entry counts, and NaN never holds. decide tells 'holds' where the check "
+        "holds and the control fails, 'false' or the recorded kind of failure the other way round, 'undecided' where "
+        "they agree, 'holds only if' and 'vacuous' by what stands beside, 'error' of exceptions. Result.as_dict has "
+        "all of these.",
         pair(mechanism_checks.decided_verdicts),
         ("evidence.compare", "evidence.decide", "evidence.Comparison"),
         TOY,
     ),
     room_claim(
         "reproduced-figures",
-        "Cells run once and resume, failures and skips are told; tables, manifests, the standing page and the gallery "
-        "hold their numbers, each work on its own page, also one of figures or of statements alone.",
+        "figures.reproduce runs every cell once and resumes from its file, a torn one anew, and tells failures and "
+        "skips with their reasons. Tables have the cells' rows, manifests and standings their outcomes, comparisons, "
+        "commits and machines. build_gallery writes one page for each work that has figures or statements, with its "
+        "own on it, and one of all claims where there are any.",
         pair(figure_checks.reproduced_figures),
         ("evidence.figures.reproduce", "evidence.standing.standings", "evidence.gallery.build_gallery"),
         TOY,
     ),
     room_claim(
         "written-pages",
-        "Tables of rows and pages of claims hold what they are made of; the local engine gives what the function "
-        "gives, cells run on one thread, and engines are found by their names.",
+        "claims_page has of every claim id, source, verdict, statement, note, place of the check and objects, "
+        "errata_page the print, what is wrong and what is right, and both count them by verdict. evidence.Local "
+        "returns rows and errors of tasks in their order, each cell on one thread; evidence.engine finds engines by "
+        "name and refuses other words. Rows as CSV, columns and means are those of the rows.",
         pair(mechanism_checks.written_pages),
         ("evidence.pages.claims_page", "evidence.pages.errata_page", "evidence.Local", "evidence.engine"),
         TOY,

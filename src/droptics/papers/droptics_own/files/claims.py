@@ -9,8 +9,10 @@ from droptics.papers.droptics_own.instruments import READ, pair, room_claim
 CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "stored-in-full",
-        "Headers and pages of Parquet columns, packed streams, lengths of ids, tables of every kind of id, downloads "
-        "and tensors of programs are read as they were written; each of the lies tried is refused alone.",
+        "Page headers and columns of Parquet files that agree with their footer, packed streams up to their limit, "
+        "wanted members of archives, ids of every kind, downloaded ratings, and tensors of programs and state dicts "
+        "are read as they were written. Of each, every lie that was tried by itself (sizes, counts, encodings, bombs, "
+        "shared places, pickles) is refused in words that name it.",
         pair(stored_file_checks.stored_files),
         (
             "datasets.read_chunks",
@@ -24,33 +26,41 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "written-files",
-        "Files are replaced whole or not at all, and keep their mode; pipes are written through; packed files are "
-        "read up to what they may unpack to; what writers that are gone left is swept; what may not be written is "
-        "refused before.",
+        "files.replacing and write_text replace a file whole or not at all, follow links, keep its mode, and write "
+        "through pipes; they remove partial files of processes that are gone, and those of other machines after a day. "
+        "opened unpacks .gz files to 2^25 bytes, or 30 times their size, and refuses more. check_target and "
+        "check_folder refuse, before anything is written, folders, files in place of folders, circles, other suffixes "
+        "and what may not be written.",
         pair(file_checks.written_files),
         ("files.replacing", "files.write_text", "files.check_target", "files.check_folder"),
         "Written out.",
     ),
     room_claim(
         "read-archives",
-        "Members of archives come out whole; of a zip file that is read, what climbs, links, overlaps, repeats or is "
-        "encrypted is refused; unpacking refuses what climbs or is encrypted, and leaves out links of tar files.",
+        "archives.zip_members gives the files of a zip archive and refuses names that are not plain ASCII paths below "
+        "it, links, members that overlap, names that agree up to case and encrypted members. archives.unpack copies "
+        "wanted members of zip and tar archives, the last of one name, refuses what climbs, leads out of the folder or "
+        "is encrypted, and leaves out links of tar files.",
         pair(file_checks.archives),
         ("files.archives.unpack", "files.archives.zip_members"),
         READ,
     ),
     room_claim(
         "read-arrays",
-        "Arrays of numbers, truth values and text, of every order, byte order and version, are read as NumPy reads "
-        "them; objects, records, dates, durations and archives with names beyond plain ASCII are refused.",
+        "arrays.read_npy and read_npz give arrays of numbers, truth values and text, of either order of axes, either "
+        "byte order and versions 1 to 3 of the format, the shape and entries that NumPy reads, in this machine's byte "
+        "order; objects, records, dates, durations, headers that disagree with their data and names beyond plain ASCII "
+        "are refused. Safetensors written by write_arrays and write_tensors are read as they were.",
         pair(file_checks.arrays),
         ("files.arrays.read_npz", "files.arrays.read_npy", "files.arrays.write_arrays"),
         "Beside NumPy.",
     ),
     room_claim(
         "read-networks",
-        "Exported, scripted and saved networks compute from their file what they computed before, and operators, "
-        "shapes, pickles, tables of tensors and pages that are not listed, or reach too far, are refused.",
+        "Networks read by modules.read_program, read_script and read_state have the outputs or weights they were saved "
+        "with. Operators that torch does not register on tensors, shape expressions and trees that are not listed, "
+        "pickles that bring code, never end or ask for more than their storage, tensors of more entries than places, "
+        "tables that name other members, and pages that disagree with their footer are refused.",
         pair(module_file_checks.module_files),
         ("files.modules.read_program", "files.modules.read_script", "files.modules.read_state"),
         READ,

@@ -40,9 +40,9 @@ CLAIMS: tuple[Claim, ...] = (
         "droptics-critical-points",
         "droptics, Section 4 of mianjy2018 continued",
         "Tied network, units that fall independently at one rate p > 0, lam = p/(1-p), E x x^T = c I, M = E y x^T / c: "
-        "U is critical iff its columns that are not zero form groups, r columns of one squared norm n each, on "
-        "disjoint sets E of orthonormal eigenvectors of (M+M^T)/2, with 1 <= |E| <= r, n = sum_E e/(r + lam |E|) and "
-        "squared singular values e - lam n > 0 for the e of E; no two groups have one n.",
+        "U is critical iff its nonzero columns form groups, r columns of one squared norm n each, on disjoint sets E "
+        "of orthonormal eigenvectors of (M+M^T)/2, with 1 <= |E| <= r, n = sum_E e/(r + lam |E|) and squared singular "
+        "values e - lam n > 0 for the e of E; no two groups have one n.",
         check=partial(critical_point_checks.critical_groups, 3),
         control=partial(critical_point_checks.critical_groups, 2),
         objects=("landscapes.critical_points",),
@@ -125,7 +125,7 @@ CLAIMS: tuple[Claim, ...] = (
         "flows-in-full",
         "Flows of units with features h_k and outgoing weights u_k are ||u_k|| sqrt(E h_k^2), with `symmetrized` over "
         "inputs and their negatives; alpha is their sum, coadaptation that over sqrt(units) times their norm, "
-        "importance their shares. alpha^2 has slope 0 in the weights of silent units. retentivity is the least E "
+        "importance their shares. alpha^2 has slope 0 in weights of silent units. retentivity is the least E "
         "relu(v.x)^2 / E (v.x)^2 over directions v for inputs of rank two at most; beyond, it is that of its own "
         "direction, and none of a grid has less. evaluate, accuracy_by_width and smallest judge outputs with the other "
         "units at zero.",

@@ -19,9 +19,11 @@ from droptics.papers.droptics_own.linalg import (
 CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "algebra-in-full",
-        "Actions of laws with their cutoffs, balanced blocks, their rate one number or listed, best mixtures of "
-        "bounds, both routes of a decomposition, companions of rotations, leading eigenvectors, proximal maps, "
-        "criteria of given weights, reasons, units and affine maps are those of plain sums.",
+        "linalg.equalize_columns turns companions by the rotation of its factor; k_support_shrink meets the conditions "
+        "of optimality; Optimum.reason says why nothing is certified; affine_map gives W and b and refuses what bends "
+        "by 1e-12. spectra.action has the rates, cutoffs and norms of its law, spreads spectra over balanced blocks, "
+        "and of any law takes the best of 21 mixtures of two bounds; both routes of a shrunk decomposition, leading "
+        "eigenvectors, criteria of weighted examples and criteria in other units are those of dense algebra.",
         pair(line_checks.algebra_in_full),
         (
             "linalg.equalize_columns",
@@ -35,45 +37,57 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "proximal-batches",
-        "Proximal maps of squared k-support norms are least nearby, in batches too, with the slopes of differences.",
+        "linalg.k_support_shrink(v, s, k) is the w of least ||v - w||^2 + s ||w||^2, the second norm norms.k_support "
+        "with k, row by row in batches too; its derivatives in v and s are those of differences, where it has them.",
         pair(corner_checks.proximal_batches),
         ("linalg.k_support_shrink", "norms.k_support"),
-        "By differences.",
+        "Against weights of the entries by bisection, points nearby, and differences.",
     ),
     room_claim(
         "products-and-maps",
-        "Products in blocks are sums; maps given as arrays, sparse matrices and operators have one optimum; squared "
-        "norms of single precision are added in double.",
+        "optima.optimum_of_map gives a map as tensor, array, sparse matrix or operator one objective, the least of "
+        "sum_(i>r) s_i^2 + lam S^2/(d + lam r), S = s_1 + .. + s_r, s its singular values, over ranks r <= d with s_r "
+        "> lam S/(d + lam r), d the width; its factors attain it, and its bound is not above. linalg.sums.products "
+        "sums over rows in blocks what einsum does at once; krylov.Operator.energy adds float32 squares in float64.",
         pair(corner_checks.products_and_maps),
         ("optima.optimum_of_map",),
         WRITTEN,
     ),
     room_claim(
         "stated-bounds",
-        "Bounds of completed matrices from models and data are the formulas of the theorem, constants included.",
+        "With a model and entries, bounds.completion is the risk plus 8 K sqrt(a d ln d / n) plus 4 "
+        "sqrt(ln(2/f)/(2n)): a is completion_alpha, d1 sum_k (p.u_k^2)(q.v_k^2), rounded up to 2^(i/4), f = "
+        "delta/((pi^2/3 - 1)(1 + |i|)^2), p and q the marginals, mixed with uniform ones by `smoothing`, half by "
+        "default; d is the longer side and K completion_constant. With numbers alone a is `alpha` and f delta; "
+        "printed=True is thesis-thm11 as printed.",
         pair(corner_checks.stated_bounds),
         ("bounds.completion", "bounds.completion_alpha", "bounds.completion_constant"),
         WRITTEN,
     ),
     room_claim(
         "stated-network-bounds",
-        "Bounds of two-layer networks from models and data are the formulas of the theorems, constants included.",
+        "With a network and data, relu_alpha is sum_k |u_k| sqrt(E relu(v_k.x)^2); rademacher 2 alpha ||X|| / (n "
+        "sqrt(beta)), beta 1/2 where symmetrized, from below alpha ||X|| / (2n), ||X|| = data_norm; relu the risk of "
+        "outputs cut to [-1, 1] plus 8 times that upper bound plus 12 sqrt(ln(2/f)/(2n)), alpha rounded up and f as in "
+        "droptics-stated-bounds, and twice all of it where symmetrized.",
         pair(corner_checks.stated_network_bounds),
         ("bounds.relu", "bounds.rademacher", "bounds.relu_alpha", "bounds.data_norm"),
         WRITTEN,
     ),
     room_claim(
         "transformed-answers",
-        "Penalties, criteria and proximal maps under torch.func, in batches and with first derivatives, backward and "
-        "forward, are those one by one.",
+        "Under torch.func.vmap, grad and jvp, criterion, penalty and k_support_shrink of a batch are those of its "
+        "members one by one: values, every field of estimates by drawn masks, first derivatives, and derivatives along "
+        "directions.",
         pair(corner_checks.transformed_answers),
         ("penalties.criterion", "penalties.penalty", "linalg.k_support_shrink"),
         "One by one.",
     ),
     room_claim(
         "single-precision",
-        "Envelopes in single precision lie within their error where nothing underflows, and certificates hold "
-        "objective, bound and gap.",
+        "envelopes.envelope of a float32 network lies within its `error` of that of the same numbers in float64, where "
+        "nothing underflows. Of such networks certify's objective is risk plus penalty, its bound not above the least "
+        "criterion of all networks, gap their difference, relative_gap gap/bound, and `reason` says why a gap is open.",
         pair(corner_checks.single_precision),
         (
             "envelopes.envelope",
@@ -87,16 +101,20 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "small-layers",
-        "Layers drop weights as torch's dropout does, once or for each example; variances by rates of features are "
-        "those of all masks.",
+        "DropConnect in training multiplies inputs by torch's dropout of its weights, drawn once or, with per_example, "
+        "for each example, and adds its offset as it is; in evaluation mode it is the linear layer. VarianceHead's "
+        "mean, variances and covariances, features dropped at their own rates, are those over all masks.",
         pair(corner_checks.small_layers),
         ("layers.DropConnect", "layers.VarianceHead"),
         ENUMERATED,
     ),
     room_claim(
         "explicit-layers",
-        "Explicit penalties of tokens, over elements and in half precision are means over all masks, bounds have the "
-        "mean inside the logarithm, second orders the curvature; inputs pass unchanged, and eval mode has no penalty.",
+        "ExplicitDropout returns its inputs unchanged. Its penalties, token by token, in float16 too, are with squared "
+        "loss the mean of ||W (z*x - x)||^2 over all masks z, divided by the outputs with over='elements'; as 'bound' "
+        "ln E_z sum_c p_c exp(m_c), m the logits' moves less their mean under p, not below the rise of cross-entropy "
+        "or logistic loss; as 'second-order' half the mean of the moves under the loss's Hessian. In evaluation mode "
+        "they are 0.",
         pair(corner_checks.explicit_layers),
         ("layers.ExplicitDropout",),
         ENUMERATED,
