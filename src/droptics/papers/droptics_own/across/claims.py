@@ -221,8 +221,8 @@ CLAIMS: tuple[Claim, ...] = (
             "recommenders.DropoutAutoencoder",
             "recommenders.ImplicitDropoutCompletion",
         ),
-        "float32 to some hundred roundings, classes and AutoencoderCompletion to 1e-4, other recommenders to "
-        "1e-3. Penalties of ExplicitDropout in bfloat16 to 3%.",
+        "float32 to some hundred roundings, classes and AutoencoderCompletion to 1e-4, other recommenders, "
+        "by their default solver, to 1e-3. Penalties of ExplicitDropout in bfloat16 to 3%.",
     ),
     room_claim(
         "passed-by",

@@ -67,7 +67,8 @@ CLAIMS: tuple[Claim, ...] = (
         "lead from the inputs, up rows of layers with hooks, too. Square's points, successes and queries are "
         "those of single examples that take the same uniform numbers, in linf, l2 and l1, with patience or "
         "not. proportion has the interval of Clopper and Pearson. robustness_curve counts whom the radius "
-        "reaches within the box. attack warns of networks whose outputs waver by 1e-9, and of no steady one.",
+        "reaches within the box. attack calls networks not deterministic whose outputs, up to 100, waver by "
+        "1e-9, and no steady one.",
         pair(loss_checks.attacks_in_full),
         (
             "attacks.attack",
@@ -83,9 +84,9 @@ CLAIMS: tuple[Claim, ...] = (
         "reachable-points",
         "For inputs in the box, or without one, in linf, l2 and l1: Region.project gives the nearest "
         "reachable point, support the point where a linear function is largest, advance the shortest move of "
-        "a given rise that the box leaves room for. dual_norm is the rise of steepest, which in l1 passes "
-        "over coordinates at the face they would leave. random points are reachable, without a box at a mean "
-        "distance of d / (d + 1) radii. perturb draws starts from the generator given.",
+        "a given rise that the box leaves room for. Without a box dual_norm is the rise of steepest, which "
+        "in l1 passes over coordinates at a face that they would leave. random points are reachable, without "
+        "a box at a mean distance of d / (d + 1) radii. perturb draws starts from the generator given.",
         pair(threat_checks.reachable_points),
         ("attacks.Threat", "attacks.perturb", "attacks.adapter.BIM"),
         "Beside scipy.optimize, to 1e-5; 400 draws in d = 6 dimensions. The adapter BIM with steps=0 takes "
