@@ -149,11 +149,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "observations",
-        "With normal noise s around the outputs of all masks, log_likelihood, pdf, cdf and interval are those of the "
-        "mixture, as are calibration's nll, rmse of the mean, pit, coverage and crps (to a cell of its grid); "
-        "conformal_factor is the ceil((n + 1) level)-th smallest |y - m| / sqrt(V + s^2), infinite beyond n; "
-        "fit_noise is the likeliest s between 0.1 and 1.5 times the rmse where the likelihood has one peak there, in "
-        "the unit of the targets; expected_calibration_error is the mean gap of confidence and accuracy over bins.",
+        "With normal noise s around the outputs of all masks, log_likelihood, pdf, cdf and interval (of equal tails) "
+        "are those of the mixture, as are calibration's nll, rmse of the mean, pit, coverage and crps (to a cell of "
+        "its grid); conformal_factor is the ceil((n + 1) level)-th smallest |y - m| / sqrt(V + s^2), infinite beyond "
+        "n; fit_noise is the likeliest s between 0.1 and 1.5 times the rmse where the likelihood has one peak there, "
+        "in the unit of the targets; expected_calibration_error is the mean gap of confidence and accuracy over "
+        "bins.",
         (partial(moment_checks.observations, 1.0), partial(moment_checks.observations, 1.05)),
         (
             "predictions.calibration",

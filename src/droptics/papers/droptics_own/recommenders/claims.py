@@ -227,10 +227,10 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "completion-rows",
         "DropoutCompletion's rows of new users, rows with smoothed shares, and standard deviations over dropped "
-        "factors are those of their systems; items at the end of a fit solve theirs exactly and by one "
-        "conjugate-gradient step for each unknown; compiled and batched rows agree after fewer, too; diagnose's "
-        "numbers are those of the factors, for every penalty. ImplicitDropoutCompletion's items, and scores of rows, "
-        "solve the systems over all cells under both penalties, for marks and grades.",
+        "factors are those of their systems; items at the end of a fit solve theirs, exactly or with as many "
+        "conjugate-gradient steps as unknowns; compiled and batched rows agree after fewer, too; diagnose's numbers "
+        "are those of the factors, for every penalty. ImplicitDropoutCompletion's items, and scores of rows, solve "
+        "the systems over all cells under both penalties, for marks and grades.",
         (partial(ranker_checks.rows_of_completions, 1.0), partial(ranker_checks.rows_of_completions, 1.05)),
         ("recommenders.DropoutCompletion", "recommenders.diagnose", "recommenders.ImplicitDropoutCompletion"),
         "By systems solved one by one.",
