@@ -92,28 +92,33 @@ def compression_terms(factor: float) -> list[Comparison]:
     return found
 
 
-def visited_slopes(losses: float, delta: float) -> float:
-    """The largest S = sum_t Q(W_t; B_t) with S <= losses + the deviation of Theorem 22, whose variance is S/ln 2."""
+def visited_slopes(losses: float, delta: float, ratio: float = 1.0) -> float:
+    """The largest S = sum_t Q(W_t; B_t) with S <= losses + the deviation of Theorem 22, whose variance is S/ln 2.
+
+    R of that theorem is `ratio`/ln 2, at least the largest difference 1/ln 2.
+    """
     S = losses
-    for _ in range(400):
-        S = losses + martingale(S / math.log(2), 1 / math.log(2), confidence=1 - delta)
+    for _ in range(150):  # each brings it nearer by a factor of at most e-2
+        S = losses + martingale(S / math.log(2), ratio / math.log(2), confidence=1 - delta)
     return S
 
 
-def compression_constants(first: float, second: float) -> list[Comparison]:
+def compression_constants(first: float, second: float, ratio: float = 1.0) -> list[Comparison]:
     """Factors of lam^2/(eta T) and of ln(1/delta)/T that the proof of Theorem 15 needs, from that fixed point.
 
-    They are 4 ln 2/(3-e) and 2/(3-e): S = losses + ln(1/delta)/ln 2 + (e-2) S, the bound with R = 1/ln 2, V = S/ln 2.
+    S = losses + ratio ln(1/delta)/ln 2 + (e-2) S/ratio for R = ratio/ln 2: they are 4 ln 2/(3-e) and 2/(3-e) for ratio
+    1, 8 ln 2 and 8 (e-2) for 2 (e-2), where the second is least.
     """
-    found = []
+    found, rest = [], 1 - (math.e - 2) / ratio
     for losses, delta in ((2.0, 0.01), (60.0, 0.3), (0.4, 1e-6)):
-        alone, both = (2 * math.log(2) * visited_slopes(part, delta) for part in (0.0, losses))
+        alone, both = (2 * math.log(2) * visited_slopes(part, delta, ratio) for part in (0.0, losses))
         factor, other = 2 * (both - alone) / losses, alone / math.log(1 / delta)
         found.append(compare(factor, "<=", first, "factor of lam^2/(eta T)"))
         found.append(compare(other, "<=", second, "factor of ln(1/delta)/T"))
-        found.append(compare(factor, "==", 4 * math.log(2) / (3 - math.e), "4 ln 2/(3-e)"))
-        found.append(compare(other, "==", 2 / (3 - math.e), "2/(3-e)"))
-    return found
+        found.append(compare(factor, "==", 4 * math.log(2) / rest, "4 ln 2/(1 - (e-2)/ratio)"))
+        found.append(compare(other, "==", 2 * ratio / rest, "2 ratio/(1 - (e-2)/ratio)"))
+    others = [2 * math.log(2) * visited_slopes(0.0, 0.1, 1 + step / 10) / math.log(10) for step in (0, 2, 4, 6, 12, 40)]
+    return [*found, compare(others, ">=", 8 * (math.e - 2), "factor of ln(1/delta)/T for any R")]
 
 
 def _setting(

@@ -54,15 +54,16 @@ print(l(q * w) + l(-q * later[1]))  # the left side when the unit was kept""",
         r"\frac1T \sum_{t=1}^T Q(W_t; B_t) \le \frac4T \sum_{t=1}^T Q_t(W_t) + \frac{4 \log(1/\delta)}{T} \Rightarrow "
         r"\frac1T \sum_{t=1}^T R(W_t; B_t) \le \frac{16 \ln 2\, \lambda^2}{\eta T} + \frac{8 \ln 2\, \ln 1/\delta}{T}",
         "log is base 2 and ln natural, as elsewhere in the chapter; then the line before is right.",
-        "2 ln 2 times 4 log2(1/delta) is 8 ln(1/delta), not 8 ln 2 ln(1/delta): the 6 of the theorem is too small for "
-        "this derivation, which at its best gives 2/(3-e) = 7.10, while its 12 is generous (9.84). The sum stays "
-        "valid unless ln(1/delta) exceeds about 2.0 lam^2/eta, and O(.) is not touched.",
+        "2 ln 2 times 4 log2(1/delta) is 8 ln(1/delta), not 8 ln 2 ln(1/delta); with R = 1/ln 2, as the proof has it, "
+        "the factor is at least 2/(3-e) = 7.10. Theorem 22 allows a larger R: 2 (e-2)/ln 2 gives 8 (e-2) = 5.75, so "
+        "that the 6 of the theorem holds, and its 12, which becomes 8 ln 2 = 5.55.",
         "thesis-thm15-constants-corrected",
         """\
-from math import e
-print(6)  # in front of ln(1/delta)/T
-print(round(2 / (3 - e), 4))""",
-        inexact="Euler's number",
+from math import log
+delta = 0.1  # the last term, without 1/T
+print(round(8 * log(2) * log(1 / delta), 4))
+print(round(2 * log(2) * 4 * log(1 / delta, 2), 4))""",
+        inexact="logarithms",
     ),
     "lem18-proof": Erratum(
         r"\beta \ge 2\nu(1-\alpha)\kappa\sqrt m:\quad (1-\alpha)\kappa \sum_{j \notin I} \|w_j\| "
