@@ -112,9 +112,9 @@ CLAIMS: tuple[Claim, ...] = (
         "trained-by-functions",
         "A function that trains copies, in place or by what it returns, is called for every rate of a scan, corner "
         "of a design and step of a path from the same seeds, and for the answer and the tied rate from new ones, "
-        "with these rates at the sites tuned, one in a group, and their own at others. Losses of points, on the half "
-        "of the examples of their stage, and the gain of the split with its error are those of what it trained; the "
-        "module is left as it was.",
+        "with these rates at the sites tuned, one in a group, and their own at others. Losses of points, of the scan "
+        "on all examples, later on the half of their stage, and the gain of the split with its error are those of "
+        "what it trained; the module is left as it was.",
         pair(trained_checks.trained_copies),
         ("rates.tune_rates", "rates.Fit"),
         "Written out. A guard of one seed, equal rates, patterns without a site, and fewer than 8 validation "

@@ -60,10 +60,11 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(penalty_checks.frequency_ridge, 1.0),
         control=partial(penalty_checks.frequency_ridge, 1.05),
         objects=("recommenders.ImplicitDropoutCompletion",),
-        note=PROVED
-        + " a and b are the sums of the weights [observed] + alpha of users and items, N their total, rho = drop / "
-        "(1 - drop). Minimizers equalize the d products (sum_u a_u w_uk^2)(sum_i b_i h_ik^2); rescaled so that both "
-        "factors of each are q, the row systems of the two penalties agree at lam = rho q / N, and d q is the norm.",
+        note="Proved. The loss is sum_observed (1 - w_u^T h_i)^2 + alpha sum_ui (w_u^T h_i)^2, a and b are the sums of "
+        "the weights [observed] + alpha of users and items, N their total, rho = drop / (1 - drop). Minimizers "
+        "equalize the d products (sum_u a_u w_uk^2)(sum_i b_i h_ik^2), whose sum times rho / N is the penalty; "
+        "rescaled so that both factors of each are q, the row systems of the two penalties agree at lam = rho q / "
+        "N, and d q is the norm.",
     ),
     Claim(
         "droptics-completion",
@@ -194,10 +195,10 @@ CLAIMS: tuple[Claim, ...] = (
         "autoencoders",
         "With gamma = ridge + drop / (1 - drop) diag(X^T X) and C = (X^T X + diag(gamma))^-1, DropoutAutoencoder's "
         "weights, their diagonal free, zero or bounded, are the constrained minimizers, by all eigenvectors and "
-        "after partial_fit, too, for marks and grades; cut_ bounds the norm of what few eigenvectors leave off "
-        "gamma^1/2 C gamma^1/2 with probability 1 - 1e-6; explain gives the terms of a score, the largest first; "
-        "left_out_residuals and leave_one_out are those of refits without the user at the same gamma; less memory "
-        "than its array over the items needs is refused.",
+        "after partial_fit, too, for feedback='implicit' and 'graded'; cut_ bounds the norm of what few eigenvectors "
+        "leave off gamma^1/2 C gamma^1/2 with probability 1 - 1e-6; explain gives the terms of a score, the largest "
+        "first; left_out_residuals and leave_one_out are those of refits without the user at the same gamma; less "
+        "memory than its array over the items needs is refused.",
         (partial(ranker_checks.autoencoders, 1.0), partial(ranker_checks.autoencoders, 1.05)),
         ("recommenders.DropoutAutoencoder",),
         "By systems solved one by one. Users are left out with all eigenvectors.",
@@ -230,7 +231,7 @@ CLAIMS: tuple[Claim, ...] = (
         "factors are those of their systems; items at the end of a fit solve theirs, exactly or with as many "
         "conjugate-gradient steps as unknowns; compiled and batched rows agree after fewer, too; diagnose's numbers "
         "are those of the factors, for every penalty. ImplicitDropoutCompletion's items, and scores of rows, solve "
-        "the systems over all cells under both penalties, for marks and grades.",
+        "the systems over all cells under both penalties, for feedback='implicit' and 'graded'.",
         (partial(ranker_checks.rows_of_completions, 1.0), partial(ranker_checks.rows_of_completions, 1.05)),
         ("recommenders.DropoutCompletion", "recommenders.diagnose", "recommenders.ImplicitDropoutCompletion"),
         "By systems solved one by one.",
