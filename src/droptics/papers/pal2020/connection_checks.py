@@ -11,13 +11,16 @@ from droptics.data import Moments, Sample
 from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli
 from droptics.models import Connections, TwoLayerLinear
-from droptics.papers.instances import coin_masks, normal, sample
+from droptics.papers.instances import coin_masks, normal, sample, uniform
 from droptics.papers.pal2020.checks import error, unitwise
 from droptics.penalties import penalty
 
 
 def drop_connect(formula: Callable[[Connections, Sample, float], Tensor]) -> list[Comparison]:
-    """A formula for the DropConnect penalty against all masks of the weights; inputs plain, and after ReLUs g(X)."""
+    """A formula for the DropConnect penalty against all masks of the weights; inputs plain, and after ReLUs g(X).
+
+    The network of the library has the outputs of U (Z o V)^T / theta, its masks one for all examples or one for each.
+    """
     found = []
     for seed, inputs, width, outputs, drop in (
         (2, 3, 2, 2, 0.5),
@@ -31,9 +34,14 @@ def drop_connect(formula: Callable[[Connections, Sample, float], Tensor]) -> lis
         U, V = normal(seed, outputs, width), normal(seed + 1, inputs, width)
         plain, total = float(error(data.inputs @ V @ U.mT, data)), 0.0
         for kept, chance in coin_masks([drop] * (inputs * width)):
-            masked = (kept.reshape(inputs, width) / (1 - drop)) * V
-            total += chance * float(error(data.inputs @ masked @ U.mT, data))
+            masked = data.inputs @ (kept.reshape(inputs, width) / (1 - drop) * V) @ U.mT
+            total += chance * float(error(masked, data))
         label = f"{inputs} inputs, width {width}, drop={drop}"
+        coins = torch.stack([uniform(seed + i, inputs * width) for i in range(len(data))]).round() / (1 - drop)
+        masks = coins.unflatten(1, (inputs, width)) * V
+        for name, given, written in (("one mask", coins[0], masks[:1]), ("masks", coins, masks)):
+            wanted = (data.inputs[:, None] @ written)[:, 0] @ U.mT
+            found.append(compare(Connections(U, V).outputs(data.inputs, given), "==", wanted, f"{name}, {label}"))
         found.append(compare(formula(Connections(U, V), data, drop), "==", total - plain, label))
     return found
 
