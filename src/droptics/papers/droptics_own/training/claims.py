@@ -205,7 +205,7 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "averaged",
         "Averaged.of lists up to 1024 masks, and draws where there are more: its exp is the mean of softmax over all "
-        "of them, for one output itself the mean score, in closed form where this is linear in the masks; "
+        "of them, for one output itself the mean score, of TwoLayerLinear and LastLayer in closed form; "
         "single_accuracy is the mean over masks of the share of right passes. For affine classifiers without a box "
         "robustness_curve by Apgd(Margin('every')) gives, in linf and l2, the share of examples with a margin below "
         "radius times the dual norm of its slope, in l1 no more; one l2 step of Pgd goes along the normalized slope.",
