@@ -170,7 +170,8 @@ CLAIMS: tuple[Claim, ...] = (
         "has the least criterion of all ranks; certify has it for a bound. penalty of a ReLU network under one "
         "Discrete law over all its layers is the sum over the atoms, and Certified values have gradients that are "
         "their differences. shrink_unequal under torch.func.vmap is that outside, and solves its quadratic program. "
-        "linear_margin of points in the plane is the largest over all directions of the least margin.",
+        "linear_margin of separable points in the plane is the largest, over all unit v, of the least y v^T x / "
+        "||x||.",
         pair(side_way_checks.side_ways),
         (
             "optima.optimum",
@@ -190,9 +191,9 @@ CLAIMS: tuple[Claim, ...] = (
         "evenness, psd_eigen and k_support of batches whose members differ in size by 1e9 and more are those of each "
         "member; induced of a batch is so at unequal rates, and refused under blocks where one member needs more of "
         "them. schur_horn(values, diagonal) is a rotation to that diagonal, which the values must majorize. "
-        "joint_equalizer makes products of column norms equal, by another rotation for another "
-        "seed. Atoms of probability 0 do not count in the bound of a Discrete law. Signs in optimal_factors of a tied "
-        "optimum change columns alone. relu_cost counts 2^4 masks of four inputs for each example.",
+        "joint_equalizer makes products of column norms equal, at three seeds by three rotations. Atoms of "
+        "probability 0 do not count in the bound of a Discrete law. Signs in optimal_factors of a tied optimum change "
+        "columns alone. relu_cost counts 2^4 masks of four inputs for each example.",
         pair(spared_checks.spared_inputs),
         (
             "linalg.schur_horn",

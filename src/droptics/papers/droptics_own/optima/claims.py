@@ -152,7 +152,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Examples in single precision with a column that repeats others but for 1e-8: optimum and certify of "
         "TwoLayerLinear leave out the directions whose singular values, columns in units of their own, are below 8 x "
         "2^-23. The bound is the least criterion of all ranks on the others less slack, slack at least the energy of "
-        "the targets along those left out; certified is slack below 1e-9 of the energy.",
+        "the targets along those left out; the optimum is certified where slack is at most 1e-9 of the energy.",
         pair(weak_direction_checks.algebra_rooms),
         ("optima.optimum", "optima.certify"),
         "By a decomposition in double precision; all ranks. Also by parts: upper_values of a Krylov basis are at "
@@ -181,11 +181,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "answers-in-full",
-        "equalize keeps the map of tied and of singular networks at its least penalty; joint_equalizer makes products "
-        "of column norms equal; rescale of hidden units keeps the outputs under every mask; balance keeps the map U "
-        "V^T with U^T U and V^T C V of one diagonal, and zeros for dead units. certify of deep networks with masked "
-        "inputs is that of inputs with the noise added, which optimum attains. An Optimum is certified where "
-        "objective - bound <= tolerance scale, and says why not. escape at zero weights has curvature -2 ||M||_2.",
+        "equalize keeps the map of tied networks on white inputs and of untied ones on singular inputs, at its least "
+        "penalty; joint_equalizer makes products of column norms equal; rescale keeps the outputs under every mask; "
+        "balance keeps U V^T with one diagonal of U^T U and V^T C V, C of full rank, and zeros for dead units. "
+        "certify with masked inputs is that of inputs with the noise added, which optimum attains. An Optimum is "
+        "certified where |objective - bound| is at most tolerance times the larger of scale and objective, else "
+        "reason says why. escape at zero weights has curvature -2 ||M||_2.",
         pair(answer_checks.answers_in_full),
         (
             "optima.optimum",

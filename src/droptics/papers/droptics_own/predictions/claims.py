@@ -60,7 +60,8 @@ CLAIMS: tuple[Claim, ...] = (
         "every-density",
         "predictive of a linear head: under Block and Product laws log_likelihood and interval for observations with "
         "normal noise sigma are those of the mixture over all masks, under a Gaussian law of variances v those of the "
-        "normal law of variance sum_j v_j (w_j h_j)^2 + sigma^2.",
+        "normal law of variance sum_j v_j (w_j h_j)^2 + sigma^2; where sigma is tiny beside the outputs the former "
+        "are refused.",
         pair(module_checks.every_density),
         ("predictions.predictive",),
         ENUMERATED,

@@ -25,6 +25,7 @@ from droptics.papers.droptics_own.audits.audit_checks import every_coin, stack
 from droptics.papers.droptics_own.optima.left_out_checks import left_out, refit
 from droptics.papers.droptics_own.predictions.moment_checks import network_masks
 from droptics.papers.droptics_own.recommenders.ranker_checks import _rated
+from droptics.papers.droptics_own.telling import refuses
 from droptics.papers.instances import normal, sample, tensor
 from droptics.penalties import ClosedForm, Enumerate, MonteCarlo
 from droptics.predictions import predictive
@@ -217,6 +218,7 @@ def every_density(scale: float) -> list[Comparison]:
         found.append(
             compare(told.log_likelihood(targets, sigma), "==", scale * logs, f"density, {name}", precision=1e-6)
         )
+        found.append(refuses(lambda told=told: told.log_likelihood(targets, 1e-9), "so small against outputs"))
         low, high = told.interval(0.7, sigma)
         for end, share in ((low, 0.15), (high, 0.85)):
             below = torch.tensordot(chances, torch.special.ndtr((end - outputs) / sigma), 1)
