@@ -69,7 +69,8 @@ CLAIMS: tuple[Claim, ...] = (
             "penalties.penalty",
             "penalties.risk",
         ),
-        note="One line of the proof has W and W' interchanged, see helmbold2017-thm5-proof.",
+        note="With a factor for each hidden node, divided out of the weights that leave it, no masked output changes "
+        "either: rescale of the library. One line of the proof has W and W' interchanged, see helmbold2017-thm5-proof.",
     ),
     Claim(
         "helmbold2017-thm6",
