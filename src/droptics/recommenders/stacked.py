@@ -164,7 +164,7 @@ def _days(model: RatingModel, ratings: Ratings, ridge: float) -> Days:
 
 
 class StackedRanker(Ranker):
-    """A sum of rankers, each score divided by its standard deviation over the known users' items.
+    """A sum of rankers, each score divided by its standard deviation over the 1000 most active users' items.
 
     A member whose scores are all equal, or differ by their rounding alone, ranks nothing and is left out: its deviation
     is infinite.
