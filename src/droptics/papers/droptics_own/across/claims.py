@@ -285,12 +285,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "network-penalties",
-        "For a ReLU network of layers 3-3-4-2 with offsets, unequal rates before all layers and weighted "
-        "examples under squared loss: penalty, by default and by Enumerate, is the mean loss over all masks "
-        "minus the risk, and criterion the mean itself; of MonteCarlo(600, seed=2), the value is no farther "
-        "from it than the width of its 99 % interval, and the guaranteed ends enclose it; SecondOrder gives "
-        "half the sum over units of the second derivative of the loss in the unit's multiplier times p / (1 "
-        "- p).",
+        "For a ReLU network of layers 3-3-4-2 with offsets, unequal rates up to .5 before all layers and "
+        "weighted examples under squared loss: penalty, by default and by Enumerate, is the mean loss over "
+        "all masks minus the risk, and criterion the mean itself; of MonteCarlo(600, seed=2), the value is "
+        "no farther from it than the width of its 99 % interval, and the guaranteed ends enclose it; "
+        "SecondOrder gives half the sum over units of the second derivative of the loss in the unit's "
+        "multiplier times p / (1 - p).",
         (partial(small_room_checks.penalties_of_networks, 1.0), partial(small_room_checks.penalties_of_networks, 1.1)),
         ("penalties.penalty", "penalties.criterion", "penalties.risk"),
         ENUMERATED,
@@ -441,8 +441,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "stacked-sites",
-        "audit of two dropout layers in a row has the training loss of the products of their masks. Of 50 "
-        "sub-networks that it draws before a last layer, mean and 5 % and 95 % quantiles of accuracy are "
+        "Two dropout layers before linear ones have in audit the training loss of their masks' products. Of "
+        "50 sub-networks that it draws before a last layer, mean and 5 % and 95 % quantiles of accuracy are "
         "those with kept units over 1 - p and the offset as it is. For margins of hundreds, the ends of "
         "Certified for the logistic loss of one output meet at the mean over all masks minus the risk, to "
         "1e-7. The objective of variable_projection is squared error plus penalty of its network.",
@@ -563,10 +563,10 @@ CLAIMS: tuple[Claim, ...] = (
         "watched-runs",
         "A watched run at another rate, on, off or as written, in train or eval mode, returns what a module "
         "made with that rate returns from the same seed, and tells each call's place, own rate, whether the "
-        "module asks for it and whether it drops: dropout of entries, maps and alpha, attention, LSTM, GRU "
-        "and RNN. A call of attention that passes rate 0 in eval mode stays off. training_without_statistics "
-        "leaves norm layers with running statistics and parts that are named in eval mode; undisturbed puts "
-        "back modes, buffers and generators.",
+        "module asks for it and whether it drops: every dropout of torch.nn and torch.nn.functional, "
+        "attention, LSTM, GRU and RNN. A call of attention that passes rate 0 in eval mode stays off. "
+        "training_without_statistics leaves norm layers with running statistics and parts that are named in "
+        "eval mode; undisturbed puts back modes, buffers and generators.",
         pair(watched_run_checks.watched_runs),
         ("models.watching.watched", "models.modes.undisturbed"),
         "Beside torch's own on the same random numbers, on CPUs.",
