@@ -168,8 +168,9 @@ def all_steps(top: float) -> list[Comparison]:
 def iterations_corollary(constant: float) -> list[Comparison]:
     """T_tr of Theorem 16 as printed, at the values of the corollary, against constant (R+nu)^2/((gamma-nu) eps)^2."""
     found = []
-    for gamma, nu, R, eps in ((1.0, 0.5, 2.0, 0.3), (0.755, 0.0755, 16.0, 0.99), (0.2, 0.0, 1.0, 0.999)):
-        options = {"data_radius": R, "margin": gamma, "radius": nu, "error": eps}
+    cases = ((1.0, 0.5, 2.0, 0.3, 1), (0.755, 0.0755, 16.0, 0.99, 9), (0.2, 0.0, 1.0, 0.999, 4))
+    for gamma, nu, R, eps, m in cases:
+        options = {"data_radius": R, "margin": gamma, "radius": nu, "error": eps, "width": m, "top": m**-0.5}
         growth = 1 + (1 / gamma) * gamma * eps  # omega = 1/gamma, alpha = kappa sqrt m = 1
         theorem = 64 * (R + nu) ** 2 * growth / ((gamma - nu) * eps) ** 2
         stated = constant * (R + nu) ** 2 / ((gamma - nu) * eps) ** 2

@@ -55,7 +55,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec2.2",
         f"{SOURCE}, Section 2.2",
-        "Some pairs cannot be jointly equalized (Definition 2) by a rotation.",
+        "For some pairs (U, V) of r columns no rotation Q makes all ||U q_i|| ||V q_i|| equal to ||UV^T||_*/r, that "
+        "is, jointly equalizes them (Definition 2): U = I_2 and V = diag(1, 0).",
         check=lambda: checks.no_rotation(checks.unbalanced_pairs()),
         control=lambda: checks.no_rotation(checks.balanced_pairs()),
         objects=("norms.nuclear",),
@@ -129,8 +130,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.3-class",
         f"{SOURCE}, Section 4.3, before Theorem 13",
-        "By Theorem 12, for beta-retentive inputs, the networks H_r of d1 units and regularizer R(u,V) <= r have "
-        "R_S(H_r) <= 2 sqrt(d1 r) ||X||_{C+}/(n sqrt beta).",
+        "By Theorem 12, for n inputs X of a sample S from a beta-retentive law of second moment C, the networks H_r of "
+        "d1 units and regularizer R(u,V) <= r have R_S(H_r) <= 2 sqrt(d1 r) ||X||_{C+}/(n sqrt beta).",
         check=partial(relu_checks.inside_class, 1.0),
         control=partial(relu_checks.inside_class, 0.38),
         objects=(
@@ -211,8 +212,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm16-rate",
         f"{SOURCE}, Theorem 16, the step",
-        "For every step size eta_tr <= 1/(m kappa^2 (R+nu)^2), else as there, one of the first 64 (R+nu)^2 (1 + omega "
-        "gamma alpha kappa sqrt(m) eps)/((gamma-nu)^2 alpha^2 eps^2) iterates has L_beta <= 2 eps in expectation.",
+        "For every step size eta_tr <= 1/(m kappa^2 (R+nu)^2), with the other conditions there, one of the first 64 "
+        "(R+nu)^2 (1 + omega gamma alpha kappa sqrt(m) eps)/((gamma-nu)^2 alpha^2 eps^2) iterates has L_beta <= 2 eps "
+        "in expectation.",
         "slip",
         check=partial(checks.small_step, 0.002),
         control=partial(checks.small_step, 0.004),
