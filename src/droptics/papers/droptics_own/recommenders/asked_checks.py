@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from droptics.recommenders import (
     Recommendations,
     StackedRanker,
     hold_out_users,
+    stacked,
 )
 
 LENGTHS, METRICS = (1, 3, 5), ("recall", "ndcg", "precision", "hit")
@@ -117,10 +119,11 @@ def _summed(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     _, (users, items, _) = interactions(4, 15, 8, 0.5)
     grades = 1.0 + (3 * users + 5 * items) % 4
-    for feedback in ("graded", "implicit"):
+    for feedback, sample in (("graded", 1000), ("implicit", 5)):  # users whose scores tell the scale of a member
         kind: dict[str, Any] = {"feedback": feedback, "threshold": 2.0}
         pair = [DropoutAutoencoder(0.3, 0.8, dtype="float64", **kind), LocalAutoencoder(3, 0.3, 0.8, **kind)]
-        model = StackedRanker(pair).fit((users, items, grades))
+        with mock.patch.object(stacked, "_SAMPLE", sample):
+            model = StackedRanker(pair).fit((users, items, grades))
         ids, kept = model.item_ids_, grades >= 2.0
         table = np.zeros((15, len(ids)))
         table[users[kept], np.argsort(ids)[items[kept]]] = grades[kept] if feedback == "graded" else 1.0
@@ -128,7 +131,8 @@ def _summed(scale: float) -> list[Comparison]:
         fresh, given = np.zeros(len(ids)), {0: 3.5, 2: 1.5, 5: 2.0, 6: 4.0}
         for place, grade in given.items():
             fresh[place] = (grade if feedback == "graded" else 1.0) * (grade >= 2.0)
-        scores = np.sum([fresh @ weights / (table @ weights).std() for weights in dense], axis=0)
+        active = table[np.asarray(model.user_ids_, int)[:sample]]  # the most active first
+        scores = np.sum([fresh @ weights / (active @ weights).std() for weights in dense], axis=0)
         asked = np.array(["x"] * 4), ids[list(given)], np.array(list(given.values()))
         top = _top(scores, np.flatnonzero(fresh == 0), 5)
         told = model.recommend_new(asked, 5)["x"]

@@ -251,10 +251,10 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "blends",
         "StackedCompletion's weights are the least squares fit of members' predictions, less the mean, to held-out "
-        "ratings, with days also of a user's mean error on a day, sum / (count + ridge), at the ridge of 4, 8, 16 "
-        "and 32 of least held-out error; predictions blend members fitted to all ratings by these, lists without "
-        "days. ranking's ndcg, recall, precision, hit and mrr of scores in uint8, float32 and float64 are those of "
-        "the lists written out.",
+        "ratings, with days also of the first member's errors for a user on a day, sum / (count + ridge), at the "
+        "ridge of 4, 8, 16 and 32 of least held-out error; predictions blend members fitted to all ratings by these, "
+        "lists without days. ranking's ndcg, recall, precision, hit and mrr of scores in uint8, float32 and float64 "
+        "are those of the lists written out.",
         (partial(blend_checks.blends, 1.0), partial(blend_checks.blends, 1.05)),
         ("recommenders.StackedCompletion", "recommenders.ranking"),
     ),
@@ -283,7 +283,7 @@ CLAIMS: tuple[Claim, ...] = (
         "mae and counts, with times where the model has them, score is -rmse, recommend ranks unseen items before "
         "clipping. Fitted completions predict the mean plus the known biases of unknown ids, and warn, raise or are "
         "silent as asked; center=False leaves the mean at 0; ids are the same where their texts are; parameters are "
-        "set and told by name; Days adds a user's errors of a day over their count plus the ridge.",
+        "set and told by name; Days gives a user's summed errors of a day over their number plus the ridge.",
         pair(answer_checks.answered_ratings),
         (
             "datasets.Ratings",
