@@ -204,7 +204,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor4-cost",
         f"{SOURCE}, after Corollary 4",
-        "sum_{t<=T} 24 nu^2 t/((R+nu)^2 eps) <= 12 nu^2 T^2/((R+nu)^2 eps).",
+        "For nu, R, eps > 0 and T >= 1, sum_{t=1}^T 24 nu^2 t/((R+nu)^2 eps) <= 12 nu^2 T^2/((R+nu)^2 eps).",
         "slip",
         check=partial(training_checks.total_cost, lambda T: T),
         control=partial(training_checks.total_cost, lambda T: T + 1),
@@ -259,8 +259,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec6.5.1-corrected",
         f"{SOURCE}, Section 6.5.1, corrected",
-        "At radius .7078 the point (3,2,1) of f(x) = x can be flipped with moves in (-.51, .51)^3: the best margin is "
-        "1 - sqrt(2) .7078 < 0.",
+        "At radius .7078 the label of the point (3,2,1), 1 for f(x) = x, can be flipped with moves in (-.51, .51)^3: "
+        "the least margin over the ball, 1 - sqrt(2) .7078 < 0, is reached there.",
         check=partial(class_checks.flips_exist, 0.7078),
         control=partial(class_checks.flips_exist, 0.7071),
         objects=(
