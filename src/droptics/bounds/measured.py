@@ -13,7 +13,7 @@ from droptics.checks import check_size
 from droptics.data import Sample
 from droptics.estimates import Estimate
 from droptics.linalg import psd_eigen
-from droptics.linalg.scales import column_units, equilibrate
+from droptics.linalg.scales import equilibrate, in_own_units
 from droptics.penalties.grams import feature_gram
 
 # All sign patterns are listed up to this many examples; beyond, they are drawn.
@@ -74,8 +74,8 @@ def _rounding(data: Sample, alpha: float, mean: float) -> float:
 
 def whitened(data: Sample, law: Sample) -> Tensor:
     """Coordinates z = C^{+/2} x of the data in the span of a law of inputs, (n, rank), with E z z^T = I."""
-    sizes = column_units(law.inputs)
-    scaled, units = equilibrate(feature_gram(law.inputs / sizes, law))
+    known, sizes = in_own_units(law.inputs)
+    scaled, units = equilibrate(feature_gram(known, law))
     values, vectors = psd_eigen(scaled)
     kept, inputs = values > 0, data.inputs / sizes / units
     outside = (inputs @ vectors[:, ~kept]).abs()

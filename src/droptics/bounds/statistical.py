@@ -15,7 +15,7 @@ from droptics.checks import check_size
 from droptics.data import Entries, Sample, average
 from droptics.estimates import Bound
 from droptics.linalg import psd_eigen
-from droptics.linalg.scales import column_units, equilibrate
+from droptics.linalg.scales import equilibrate, in_own_units
 from droptics.models import Factorization, Model, ReLUNet
 from droptics.penalties.evaluation import check_inputs
 from droptics.penalties.grams import feature_energies, feature_gram
@@ -245,8 +245,7 @@ def data_norm(data: Sample, second_moment: Square | None = None) -> float:
     check_arguments(data_norm, locals())
     if data.weights is not None or data.inputs.ndim != 2:
         raise ValueError("data must hold unweighted vectors: these bounds speak of n equally weighted examples")
-    given = data.inputs / column_units(data.inputs) if second_moment is None else data.inputs
-    matrix = feature_gram(given, data) if second_moment is None else second_moment
+    matrix = feature_gram(in_own_units(data.inputs)[0], data) if second_moment is None else second_moment
     check_size("second_moment", matrix.shape[-1], data.inputs.shape[-1], "one row and column per feature of data")
     scaled, units = equilibrate(matrix)
     values, vectors = psd_eigen(scaled)

@@ -12,7 +12,7 @@ from droptics.arguments import Count, Seed, check_arguments
 from droptics.checks import as_float_tensor
 from droptics.data import Sample
 from droptics.linalg import psd_eigen
-from droptics.linalg.scales import column_units, equilibrate
+from droptics.linalg.scales import equilibrate, in_own_units
 from droptics.penalties.grams import feature_gram
 
 
@@ -67,12 +67,10 @@ def retentivity(data: Sample | Tensor, *, starts: Count = 20, seed: Seed = 0, it
     if data.inputs.ndim != 2:
         raise ValueError(f"data must hold vectors, got inputs of shape {tuple(data.inputs.shape)}")
     working = data.to(torch.float64)
-    sizes = column_units(working.inputs)
-    inputs = working.inputs / sizes
+    inputs, sizes = in_own_units(working.inputs)
     scaled, units = equilibrate(feature_gram(inputs, working))
     values, vectors = psd_eigen(scaled)
-    kept = values > 0
-    rank = int(kept.sum())
+    rank = int((kept := values > 0).sum())
     if rank == 0:
         raise ValueError("data must hold an input other than zero: the retentivity of zero data is undefined")
     basis = vectors[:, kept] / values[kept].sqrt() / units[:, None]

@@ -25,9 +25,10 @@ def powers_of_two(values: Tensor) -> Tensor:
     return safe / torch.frexp(safe).mantissa
 
 
-def column_units(inputs: Tensor) -> Tensor:
-    """The power of two above the largest entry of every column: squares of what is divided by it do not underflow."""
-    return powers_of_two(inputs.abs().amax(0))
+def in_own_units(inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """The columns divided by the power of two above their largest entry, so that no square underflows; these powers."""
+    units = powers_of_two(inputs.abs().amax(0))
+    return inputs / units, units
 
 
 def powers(numbers: Array) -> Array:
