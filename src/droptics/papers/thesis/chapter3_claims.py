@@ -205,7 +205,7 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-thm9",
         f"{SOURCE}, Theorem 9",
         "Theta(M), the infimum of the penalty over the networks of a map M, has the convex envelope nu ||M "
-        "C^1/2||_*^2, nu the product of 1 + lam/d_l over the hidden layers, less one, lam = p/(1-p) at rate p.",
+        "C^1/2||_*^2, nu the product of 1 + lam/d_l over the hidden layers, less one.",
         check=partial(optimum_checks.envelope_bound, 1.0),
         control=partial(optimum_checks.envelope_bound, 0.9),
         objects=(
@@ -220,9 +220,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm9-equality",
         f"{SOURCE}, Theorem 9, last sentence",
-        "At a rate above zero and for nonsingular C the least penalty Theta(M) of the networks of a map M equals the "
-        "envelope of Theorem 9 at M if and only if some network of M is equalized; where one is, the networks of M "
-        "with the least penalty are those that are equalized.",
+        "At a rate above zero and for nonsingular C the least penalty Theta(M) of the networks of a map M equals its "
+        "envelope if and only if some of them is equalized; then the networks of M of least penalty are those that "
+        "are.",
         check=lambda: [
             *optimum_checks.equalizable(),
             *optimum_checks.bound_attained(1.0),
@@ -275,9 +275,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm10",
         f"{SOURCE}, Theorem 10",
-        "For C = E x x^T nonsingular, Cyx = E y x^T and a rate above zero: if s_1 - s_2 >= s_2/nu for the singular "
-        "values of Mbar = Cyx C^-1/2, nu of Theorem 9, the optimal map is S(Mbar) C^-1/2, S lowering all singular "
-        "values by nu s_1/(1+nu) and cutting at zero, and an equalized network of it is a global optimum.",
+        "At a rate above zero, for nonsingular C, if s_1 - s_2 >= s_2/nu for the singular values of Mbar = Cyx C^-1/2, "
+        "nu of Theorem 9, the optimal map is S(Mbar) C^-1/2, S lowering all singular values by nu s_1/(1+nu) and "
+        "cutting at zero, and an equalized network of it is a global optimum.",
         check=lambda: [
             *optimum_checks.gap_condition((2.0, 1.1), (2, 2), 0.5),
             *optimum_checks.correlated_optimum(0.8),
@@ -291,8 +291,9 @@ CLAIMS: tuple[Claim, ...] = (
             "equalization.rank_one_network",
             "linalg.psd_root",
         ),
-        note="The least value is tr Cyy - s_1^2/(1+nu). Without the gap the stated map has rank two or more; the "
-        "optimum can still have rank one, as it always has where a layer has one unit.",
+        note="C = E x x^T, Cyx = E y x^T, Cyy = E y y^T. The least value is tr Cyy - s_1^2/(1+nu). Without the gap the "
+        "stated map has rank two or more; the optimum can still have rank one, as it always has where a layer has one "
+        "unit.",
     ),
     Claim(
         "thesis-cor1",

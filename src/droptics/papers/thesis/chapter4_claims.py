@@ -208,10 +208,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm12",
         f"{SOURCE}, Theorem 12",
-        "For inputs of a beta-retentive law, C = E x x^T, and F_alpha the networks u^T relu(V^T x) with sum_k |u_k| "
-        "a_k <= alpha, a_k^2 = E relu(v_k.x)^2, every sample S of n inputs of the law has R_S(F_alpha) <= 2 alpha "
-        "||X||_{C+} / (n sqrt beta), ||X||_{C+}^2 = sum_i x_i^T C+ x_i, and R_n(F_alpha) <= 2 alpha sqrt(rank C/(beta "
-        "n)).",
+        "For inputs of a beta-retentive law, C = E x x^T, every sample S of it has R_S(F_alpha) <= 2 alpha ||X||_{C+} "
+        "/ (n sqrt beta), ||X||_{C+}^2 = sum_i x_i^T C+ x_i, and R_n(F_alpha) <= 2 alpha sqrt(rank C/(beta n)).",
         check=lambda: [
             *relu_checks.rademacher_upper(2.0),
             *bound_checks.complexity_of_samples(2.0),
@@ -225,7 +223,8 @@ CLAIMS: tuple[Claim, ...] = (
             "coadaptation.retentivity",
             "coadaptation.symmetrize",
         ),
-        note="The proof drops alpha twice. R_S needs 1/sqrt(beta): where P(x = 1) = beta and P(x = -1) = 1 - beta, it "
+        note="F_alpha holds the networks u^T relu(V^T x) with sum_k |u_k| a_k <= alpha, a_k^2 = E relu(v_k.x)^2. The "
+        "proof drops alpha twice. R_S needs 1/sqrt(beta): where P(x = 1) = beta and P(x = -1) = 1 - beta, it "
         "is alpha/sqrt(beta) for the sample {1}. That is half of the bound, and of the cases compared none is nearer: "
         "the control is just below it. For inputs of one dimension R_n needs no beta: it is at most 2 alpha/sqrt n.",
     ),
@@ -241,9 +240,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm13",
         f"{SOURCE}, Theorem 13",
-        "There is a constant c with R_S(H_r) >= c sqrt(d1 r) ||X||_{C+} / n for every r > 0 and every sample S of n "
-        "inputs of the law, H_r the networks u^T relu(V^T x) of width d1 with sum_k u_k^2 E relu(v_k.x)^2 <= r; c = "
-        "1/2 for even width. ||X||_{C+} is that of thesis-thm12.",
+        "There is a constant c with R_S(H_r) >= c sqrt(d1 r) ||X||_{C+} / n for every r > 0; c = 1/2 for even width.",
         check=lambda: [
             *relu_checks.rademacher_of_class(0.5),
             *relu_checks.rademacher_lower(0.5),
@@ -258,7 +255,9 @@ CLAIMS: tuple[Claim, ...] = (
             "coadaptation.symmetrize",
             "penalties.penalty",
         ),
-        note="The thesis proves even widths and leaves c open; c = 1/2 is the Khintchine-Kahane constant over sqrt 2, "
+        note="S is any sample of n inputs of a law, ||X||_{C+} that of thesis-thm12, and H_r holds the networks u^T "
+        "relu(V^T x) of width d1 with sum_k u_k^2 E relu(v_k.x)^2 <= r. The thesis proves even widths and leaves c "
+        "open; c = 1/2 is the Khintchine-Kahane constant over sqrt 2, "
         "and the regularizer the one without lam. c = 1/sqrt 2 is the most there could be: one point, seen twice. Odd "
         "widths: droptics-odd-widths.",
     ),
