@@ -225,12 +225,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-misprints",
         f"{SOURCE}, misprints",
-        "Printed for what is meant: in the proof of Theorem 6 U' Sigma_W U'^T for U' Sigma_W V'^T; of Lemma 8 sums "
-        "over i_{k+1}, too; of Proposition 8, third-order term, theta^(2(i+m+mm)) without -2k in the exponent; in "
-        "Section 5.2.1 y_i for the r-th row; in (5.4) grad g_i(B_t W_1) for grad g_t(W_1); before (5.11) eta l' y grad "
-        "g_k for minus that; in the proof of Lemma 17 g_t^(t)(W_t) for U, of Theorem 14 2 eta T for eta T in Lemma 12; "
-        "in Section 6.2 l_- for its gradient; in Theorem 20 d2 x d1 for d2 x d0; after Theorem 11 Theorem 20 for 11; "
-        "in the proof of Lemma 18 G = ||W||_F for kappa sqrt m times that.",
+        "Printed -> meant. Proofs of Theorem 6: U' Sigma_W U'^T -> U' Sigma_W V'^T; Lemma 8: sums over i_{k+1}, too -> "
+        "without; Proposition 8, third order: theta^(2(i+m+mm)) -> theta^(2(i+m+mm-k)); Lemma 17: g_t^(t)(W_t) -> "
+        "g_t^(t)(U); Theorem 14: ||W_1-U||_F^2/(2 eta T) -> ||W_1-U||_F^2/(eta T), as in Lemma 12; Lemma 18: G = "
+        "||W||_F -> kappa sqrt m ||W||_F. Section 5.2.1: y_i for row r -> y_r; (5.4): grad g_i(B_t W_1) -> grad "
+        "g_t(W_1); before (5.11): eta l' y grad g_k -> minus that; Section 6.2: l_- -> its gradient; Theorem 20: d2 x "
+        "d1 -> d2 x d0; after Theorem 11: Theorem 20 -> Theorem 11.",
         "not checked",
         note="Slips of notation that change no statement: the checks of these statements use what is meant.",
     ),
