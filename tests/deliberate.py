@@ -2901,8 +2901,8 @@ SEVENTEENTH = (
     defect(
         "norms",
         "path norm keeps the signs of the weights",
-        "(layer / size).abs(), power)",
-        "(layer / size), power)",
+        "flow[..., None, :] * layer.abs()",
+        "flow[..., None, :] * layer",
     ),
     defect(
         "penalties.unit_outputs",
@@ -3140,8 +3140,8 @@ EIGHTEENTH = (
     defect(
         "recommenders.stacked",
         "every member of a blend adds the mean again",
-        "result += weight * (member._predicted(*numbers) - self.mean_)",
-        "result += weight * member._predicted(*numbers)",
+        "result += weight * (member._clipped(member._predicted(*numbers)) - self.mean_)",
+        "result += weight * member._clipped(member._predicted(*numbers))",
     ),
     defect(
         "masks.coins",

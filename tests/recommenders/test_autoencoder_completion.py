@@ -207,6 +207,15 @@ def test_a_stack_is_least_squares_on_held_out_ratings(planted):
     assert len(StackedCompletion().fit(table).members_) == 5
 
 
+def test_members_that_clip_are_blended_as_they_predict(planted):
+    low, high = np.quantile(planted[2], [0.4, 0.6])
+    members = [DropoutCompletion(2, clip=(low, high), **DOUBLE), RidgeCompletion(3, **DOUBLE)]
+    model = StackedCompletion(members, holdout=0.2, seed=3).fit(planted)
+    parts = np.array([member.predict(*planted[:2]) for member in model.members_]) - planted[2].mean()
+    assert (parts[0] + planted[2].mean()).max() == high
+    assert np.allclose(model.predict(*planted[:2]), planted[2].mean() + model.weights_ @ parts, rtol=1e-10)
+
+
 def test_members_whose_kernel_does_not_fit_are_left_out():
     kinds = [[type(member).__name__, getattr(member, "side", "")] for member in default_members(100_000, 100)]
     assert kinds == [["DropoutCompletion", ""]] * 2 + [["AutoencoderCompletion", "user"]] * 2

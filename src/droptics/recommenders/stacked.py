@@ -150,7 +150,7 @@ class StackedCompletion(RatingModel):
             self.weights_, self.members_, self._places, strict=False
         ):  # then the day
             numbers = np.where(users >= 0, left[users], -1), np.where(items >= 0, right[items], -1)
-            result += weight * (member._predicted(*numbers) - self.mean_)
+            result += weight * (member._clipped(member._predicted(*numbers)) - self.mean_)
         return result
 
     def _rated(self, user: int) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.papers.droptics_own.recommenders.ranker_checks import _rated
 from droptics.papers.droptics_own.telling import same
 from droptics.recommenders import AutoencoderCompletion, StackedCompletion, ranking
+from droptics.recommenders.estimator import clone
 
 
 def blends(scale: float) -> list[Comparison]:
@@ -21,13 +22,13 @@ def blends(scale: float) -> list[Comparison]:
     given = Ratings(rows, columns, values, times)
     members = [
         AutoencoderCompletion("user", 0.7, 0.3, dtype="float64"),
-        AutoencoderCompletion("item", 1.5, 0.2, dtype="float64"),
+        AutoencoderCompletion("item", 1.5, 0.2, dtype="float64", clip=(2.0, 4.0)),
     ]
     found: list[Comparison] = []
     for days in (False, True):
         model = StackedCompletion(members, days=days, holdout=0.3, seed=2).fit(given)
         kept, held = given.split(0.3, 2)
-        fits = [type(one)(one.side, one.ridge, one.implicit, dtype="float64").fit(kept) for one in members]
+        fits = [clone(one).fit(kept) for one in members]
         parts = [fit.predict(held.users, held.items, "ignore") - kept.values.mean() for fit in fits]
         target = held.values - kept.values.mean()
         if days:
@@ -43,7 +44,7 @@ def blends(scale: float) -> list[Comparison]:
             parts.append(each[model.day_ridge_])
         weights = np.linalg.lstsq(np.column_stack(parts), scale * target, rcond=None)[0]
         found.append(compare(model.weights_, "==", weights, f"weights, days {days}", precision=1e-6))
-        whole = [type(one)(one.side, one.ridge, one.implicit, dtype="float64").fit(given) for one in members]
+        whole = [clone(one).fit(given) for one in members]
         mean = values.mean()
         wanted = mean + sum(
             w * (fit.predict(rows, columns) - mean) for w, fit in zip(model.weights_, whole, strict=False)
