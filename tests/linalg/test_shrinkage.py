@@ -10,7 +10,7 @@ from cases import normal
 from compare import close
 from scipy.optimize import brentq
 
-from droptics.linalg import k_support_shrink, shrink
+from droptics.linalg import allocate, k_support_shrink, shrink
 
 VALUES = normal(2, 3, 5) * torch.tensor([1.0, 3.0, 0.2]).double()[:, None]
 STRENGTHS = torch.tensor([[0.0, 0.4, 7.0], [2.0, 0.01, 1.0]]).double()
@@ -74,3 +74,14 @@ def test_strengths_that_do_not_fit_the_spectra_are_refused(shape):
     for call in (lambda: shrink(VALUES, strengths, 2), lambda: k_support_shrink(VALUES, strengths, 2)):
         with pytest.raises(ValueError, match=r"strength.*one number, or one for each of the spectra"):
             call()
+
+
+@pytest.mark.parametrize("least", [0.0, 1e-310, 1e-200, 1e-100])
+def test_costs_of_shares_have_slopes_at_rates_next_to_zero(least: float) -> None:
+    """The least of sum strength n^2 grows by n^2: the unit that hardly falls has the largest value, 3."""
+    values = torch.tensor([3.0, 1.0, 0.2], dtype=torch.float64)
+    strengths = torch.tensor([least, 0.3, 0.2], dtype=torch.float64, requires_grad=True)
+    shares = allocate(values, strengths)
+    (slope,) = torch.autograd.grad((strengths * shares.square()).sum(), strengths)
+    assert shares.tolist() == pytest.approx([3.0, 0.48, 0.72], rel=1e-14)
+    assert slope.tolist() == pytest.approx([9.0, 0.48**2, 0.72**2], rel=1e-14)

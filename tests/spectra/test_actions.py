@@ -1,5 +1,7 @@
 """What laws say of spectra: cutoffs of unequal rates, nuclear bounds, and the best mixture of two bounds."""
 
+from fractions import Fraction
+
 import pytest
 import torch
 from cases import normal
@@ -11,6 +13,7 @@ from droptics.masks import Bernoulli, Block, Discrete
 from droptics.models import TwoLayerLinear
 from droptics.penalties import penalty
 from droptics.spectra import action
+from droptics.spectra.actions import harmonic
 from droptics.spectra.any_law import AnyLaw, mixed
 
 RATES = Bernoulli(torch.tensor([0.1, 0.3, 0.6], dtype=torch.float64), 3)
@@ -84,3 +87,29 @@ def test_the_nuclear_bound_of_a_law_is_attained_and_no_more(law, size):
         model = TwoLayerLinear(normal(3, law.size, seed=seed), normal(4, law.size, seed=seed + 50))
         norm = float(torch.linalg.svdvals(model.U @ model.V.mT).sum())
         assert float(penalty(model, known, law)) >= float(least) * norm**2
+
+
+@pytest.mark.parametrize("strengths", [[0.0, 0.3, 0.2], [1e-310, 0.3, 0.2], [1e-200, 0.3, 0.2], [0.1, 1e150, 0.7]])
+def test_slopes_of_the_harmonic_sum_are_squared_shares_down_to_no_strength(strengths: list[float]) -> None:
+    """h = 1 / sum 1 / strength grows by (h / strength)^2, by one beside which all others are much: a rate of zero."""
+    given = torch.tensor(strengths, dtype=torch.float64, requires_grad=True)
+    told = harmonic(given)
+    (slope,) = torch.autograd.grad(told, given)
+    if strengths[0] < 1e-100:
+        assert told.item() == strengths[0]
+        wanted = [1.0, 0.0, 0.0]
+    else:
+        whole = 1 / sum(1 / Fraction(one) for one in strengths)
+        wanted = [float((whole / Fraction(one)) ** 2) for one in strengths]
+        assert told.item() == pytest.approx(float(whole), rel=1e-15)
+    assert slope.tolist() == pytest.approx(wanted, rel=1e-14)
+    batch = torch.stack([given.detach(), given.detach().flip(0)])
+    both = torch.func.vmap(torch.func.grad(harmonic))(batch)
+    assert both[1].tolist() == pytest.approx(wanted[::-1], rel=1e-14)
+
+
+def test_units_without_strength_share_alike() -> None:
+    given = torch.tensor([0.0, 0.5, 0.0], dtype=torch.float64, requires_grad=True)
+    told = harmonic(given)
+    assert torch.autograd.grad(told, given)[0].tolist() == [0.25, 0.0, 0.25]
+    assert told.item() == 0.0

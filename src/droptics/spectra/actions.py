@@ -111,7 +111,14 @@ class Action(abc.ABC):
 
 
 def harmonic(strengths: Tensor) -> Tensor:
-    """1 / sum of 1 / strength, zero when some unit has none: the least of sum strength n^2 over shares n of one."""
-    positive = strengths > 0
-    whole = 1 / (1 / torch.where(positive, strengths, 1.0)).sum(-1)
-    return torch.where(positive.all(-1), whole, 0.0)
+    """1 / sum of 1 / strength, zero when some unit has none: the least of sum strength n^2 over shares n of one.
+
+    Its slopes are the squares of these shares; units without strength share alike, as where all are raised at once.
+    """
+    positive = strengths > torch.finfo(strengths.dtype).tiny  # whose inverse is a number
+    least = torch.where(positive, strengths, torch.inf).amin(-1, keepdim=True).detach()
+    least = torch.where(least.isinf(), 1.0, least)  # a unit for the others: squares of tiny strengths are zero
+    rest = torch.where(positive, least / torch.where(positive, strengths, 1.0), 0.0).sum(-1)
+    whole = least[..., 0] / torch.where(rest > 0, rest, 1.0)
+    none = torch.where(positive, 0.0, strengths).sum(-1) / (~positive).sum(-1).clamp_min(1).square()
+    return torch.where(positive.all(-1), whole, none / (1 + none * (rest / least[..., 0])))

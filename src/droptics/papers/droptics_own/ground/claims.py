@@ -93,8 +93,9 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "derivatives-in-full",
         "The first derivatives that torch takes of criterion, penalty, induced and envelope of weighted examples, in "
-        "weights, data and rates, are those of their formulas written out: backward, forward along one of them or all, "
-        "by torch.func and by dual numbers, and of batches along any axis.",
+        "weights, data and rates, one rate of zero among them, are those of their formulas written out, where these "
+        "have any: backward, forward along one of them or all, by torch.func and by dual numbers, and of batches along "
+        "any axis.",
         pair(derivative_checks.derivatives),
         (
             "penalties.criterion",

@@ -40,6 +40,12 @@ def _size(map_of: Tensor, X: Tensor, weights: Tensor) -> Tensor:
     return torch.linalg.svdvals(map_of @ ((weights / weights.sum()).sqrt()[:, None] * X).mT).sum()
 
 
+def _beside(map_of: Tensor, X: Tensor, weights: Tensor, odds: Tensor, rates: Tensor) -> Tensor:
+    """||M C^1/2||_*^2 / (1 / odds + sum (1 - rate) / rate), also for odds of zero."""
+    rest = ((1 - rates) / rates).sum()
+    return (_size(map_of, X, weights).square() * odds / (1 + odds * rest)).sum()
+
+
 def _criterion(U: Tensor, V: Tensor, X: Tensor, Y: Tensor, weights: Tensor, rates: Tensor) -> Tensor:
     shares, hidden = weights / weights.sum(), X @ V
     error = shares @ (hidden @ U.mT - Y).square().sum(1)
@@ -106,6 +112,11 @@ def _answers() -> dict[str, _Answer]:
             lambda *leaves: induced(*two(*leaves)).value,
             lambda U, V, X, rates: _size(U @ V.mT, X, weights).square() / ((1 - rates) / rates).sum(),
             (U, V, X, rates),
+        ),
+        "envelope beside a unit that never falls": _Answer(
+            lambda U, V, X, one, rest: envelope(*two(U, V, X, torch.cat([one, rest]))).value,
+            lambda U, V, X, one, rest: _beside(U @ V.mT, X, weights, one / (1 - one), rest),
+            (U, V, X, tensor([0.0]), rates[1:]),
         ),
         "deep envelope": _Answer(
             lambda *leaves: envelope(*deep(*leaves)).value,
