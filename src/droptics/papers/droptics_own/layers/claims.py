@@ -31,7 +31,8 @@ CLAIMS: tuple[Claim, ...] = (
         check=partial(drop_block_checks.block_layer, 1.0),
         control=partial(drop_block_checks.block_layer, 1.1),
         objects=("layers.DropBlock",),
-        note="By counting blocks; draws, 4,000 of each position at a fixed seed, within five standard errors.",
+        note="By counting blocks; draws in float64, 4,000 of each position at a fixed seed, within five standard "
+        "errors.",
     ),
     room_claim(
         "placed-blocks",
