@@ -142,20 +142,21 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "spread-of-predictions",
-        "With uncertainty=True the mean variance of the outputs over all masks lies in the drawn interval of "
-        "uncertainty.variance. Of its value, the share of dropout before the last layer is the variance that this "
-        "dropout has alone, that of dropout p on the inputs p/(1-p) times the mean of sum_i (x_i df/dx_i)^2, which is "
-        "theirs alone where the network is linear.",
+        "With uncertainty=True the mean variance over all masks of the outputs of the first uncertainty.examples "
+        "examples lies in the drawn interval of uncertainty.variance. Of its value, the share of dropout before the "
+        "last layer is the variance that this dropout has alone, that of dropout p on the inputs p/(1-p) times the "
+        "mean of sum_i (x_i df/dx_i)^2, which is theirs alone where the network is linear.",
         pair(data_checks.spread_of_predictions),
         ("audits.audit",),
         "By enumeration of all masks, at fixed seeds.",
     ),
     room_claim(
         "audited-head",
-        "With squared loss and dropout before the last layer, an audit's penalty, also at another rate, training loss "
-        "and variance are those over all masks; the certificate's bound is the least criterion over ranks of the "
-        "spectrum, whose optimum it shows; errors at other rates are those of fits without each example; flows are "
-        "||w_k|| sqrt(E h_k^2), imbalance d sum psi^2 / (sum psi)^2 - 1, coadaptation sum psi / (sqrt(d) ||psi||).",
+        "With squared loss and dropout before the last, linear layer, an audit's penalty, also at another rate, "
+        "training loss and variance, of its first examples, are those over all masks; the certificate's bound is the "
+        "least criterion over ranks of the spectrum, whose optimum it shows; errors at other rates are those of fits "
+        "without each example; flows are ||w_k|| sqrt(E h_k^2), imbalance d sum psi^2 / (sum psi)^2 - 1, coadaptation "
+        "sum psi / (sqrt(d) ||psi||).",
         (partial(audit_checks.audited_head, 1.0), partial(audit_checks.audited_head, 1.1)),
         ("audits.audit",),
         "By enumeration of all masks, ranks and examples.",

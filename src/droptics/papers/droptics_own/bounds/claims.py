@@ -102,6 +102,7 @@ CLAIMS: tuple[Claim, ...] = (
             "bounds.active_units",
             "bounds.initial_norm",
         ),
-        "Written out; least widths by bisection, margins by convex programs. q = 1 - drop.",
+        "Written out; least widths by bisection, margins by convex programs. q = 1 - drop, m the width, d the inputs, "
+        "T the steps.",
     ),
 )

@@ -33,7 +33,7 @@ CLAIMS: tuple[Claim, ...] = (
         "and what may not be written.",
         pair(file_checks.written_files),
         ("files.replacing", "files.write_text", "files.check_target", "files.check_folder"),
-        "Written out.",
+        "Written out; links, modes and pipes on POSIX.",
     ),
     room_claim(
         "read-archives",

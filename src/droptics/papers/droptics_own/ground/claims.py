@@ -43,9 +43,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "kinds-of-arguments",
-        "Every annotated kind of droptics.arguments accepts the values listed inside and refuses those beside; ranges "
-        "of numbers begin and end at the numbers they say, included or not. Calls that break them end in a ValueError "
-        "whose first word is the argument.",
+        "Every annotated kind of droptics.arguments (counts, rates, sizes, vectors, matrices, ids) accepts values at "
+        "and within its ends and refuses those beyond, beside numbers NaN, booleans, text, other shapes and other "
+        "types; the first and the last number of every range are those it says. Calls that break them end in a "
+        "ValueError whose first word is the argument.",
         pair(argument_checks.kinds_of_arguments),
         ("data.Sample", "data.Moments", "data.Entries", "masks.Discrete", "norms.k_support"),
         "Ends of ranges by bisection over all numbers, which a control moves; values beside them.",
@@ -53,10 +54,10 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "laws-in-full",
         "Moments, reach, independence, supports, bounds and rarest outcomes of masks.Bernoulli, Block, SlidingBlock, "
-        "Discrete, Product and Gaussian, and what they do to vectors and matrices (weigh, hadamard, add_noise_, "
-        "correlate, noise, variances, covariances, diagonal, directions), are sums over all their masks; weigh_at_most "
-        "is never below weigh. SlidingBlock.matching drops the mean share asked for; drop_for_width(p, d, r) is the p' "
-        "with r/d p'/(1-p') = p/(1-p).",
+        "Discrete and Product, and what they do to vectors and matrices (weigh, hadamard, add_noise_, correlate, "
+        "noise, variances, covariances, diagonal, directions), are sums over all their masks; those of Gaussian are by "
+        "its variances. weigh_at_most is never below weigh. SlidingBlock.matching drops the mean share asked for; "
+        "drop_for_width(p, d, r) is the p' with r/d p'/(1-p') = p/(1-p).",
         pair(law_checks.laws_in_full),
         (
             "masks.Bernoulli",
@@ -83,9 +84,9 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "floor-in-words",
         "Errors of arguments say which, what it must be, what came and what to do. Where an answer is not finite, the "
-        "error names the argument with the largest numbers, or that with NaN. Old keywords work and warn with the new "
-        "ones. Bars and clocks show within a command on a terminal alone, and items pass as they are. plots.panels, "
-        "bars and landscape hold the numbers, names and scales they were given.",
+        "error names the argument with the largest numbers, of 2^20 at least, or that with NaN. Old keywords work and "
+        "warn with the new ones. Bars and clocks show within a command on a terminal alone, and items pass as they "
+        "are. plots.panels, bars and landscape hold the numbers, names and scales they were given.",
         pair(word_checks.floor_in_words),
         ("data.Sample", "data.Entries", "norms.k_support", "norms.path_norm"),
         "Word by word.",
