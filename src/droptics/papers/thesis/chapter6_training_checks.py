@@ -175,8 +175,8 @@ def iterations_corollary(constant: float) -> list[Comparison]:
         theorem = 64 * (R + nu) ** 2 * growth / ((gamma - nu) * eps) ** 2
         stated = constant * (R + nu) ** 2 / ((gamma - nu) * eps) ** 2
         found.append(compare(theorem, "<=", stated, f"from the theorem, eps={eps}"))
-        whole = adversarial(**options, constants="printed").value  # type: ignore[arg-type]
-        corollary = adversarial("cor4", **options, constants="printed").value  # type: ignore[arg-type]
+        whole = adversarial(**options, constants="printed").value
+        corollary = adversarial("cor4", **options, constants="printed").value
         found.append(compare(whole, "==", theorem, f"library, the theorem, eps={eps}"))
         found.append(compare(corollary, "==", stated, f"library, the corollary, eps={eps}"))
     return found
