@@ -63,9 +63,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "droptics-nor-network",
         "droptics, sharpens helmbold2017-thm8",
-        "On P_(1,1), K ones with target 1 and K zeros with target 0, n units that fire only when every input is gone "
-        "beat all non-negative networks of the same width with one hidden layer: drop 1/2 on inputs and units, K >= "
-        "3, every n.",
+        "On P_(1,1), K ones with target 1 and K zeros with target 0, n units that fire only when every input is gone, "
+        "with their best output layer, have a smaller criterion than all non-negative networks of the same width with "
+        "one hidden layer: drop 1/2 on inputs and units, K >= 3, every n.",
         check=lambda: [
             *negative_checks.nor_value(1.0),
             *negative_checks.best_positive(1.0),
@@ -124,11 +124,11 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "drawn-in-full",
         "For every linear family, on Sample, Moments, Entries and Measurements, penalty by Enumerate is the mean over "
-        "all masks of what they add to the loss, by MonteCarlo that of the draws less their first-order control, with "
-        "Student's interval; of ReLU networks the last mask is integrated and the others are fitted by least squares. "
-        "SecondOrder is half the sum of Cbar_ij times second derivatives in the multipliers. By default Enumerate "
-        "lists 65,536 masks at most, MonteCarlo draws 1,000 at 99 %, SecondOrder 400 for its check, and ClosedForm "
-        "sums for two minutes.",
+        "all masks of what they add to the loss, by MonteCarlo of one network that of 160 draws less their "
+        "first-order control, with Student's interval; of ReLU networks the last mask is integrated and the others "
+        "are fitted by least squares. SecondOrder is half the sum of Cbar_ij times second derivatives in the "
+        "multipliers. By default Enumerate lists 65,536 masks at most, MonteCarlo draws 1,000 at 99 %, SecondOrder "
+        "400 for its check, and ClosedForm sums for two minutes.",
         pair(drawn_mask_checks.drawn_masks_in_full),
         ("penalties.penalty", "penalties.criterion", "penalties.risk", "models.Connections", "penalties.SecondOrder"),
         "Loops over the same masks, one network and one mask at a time.",
@@ -139,8 +139,8 @@ CLAIMS: tuple[Claim, ...] = (
         "its terms by the number of pivot layers (thesis-prop8), those of inclusion and exclusion over the layers "
         "that are masked. penalty of DropConnect under blocks is a sum over blocks; error is 2^-53 times a count of "
         "roundings times energies of absolute weights. best_method is Enumerate for three classes and few coins, "
-        "Certified for many, MonteCarlo for sliding blocks. A loss without a known bound has an infinite interval "
-        "among rare outcomes; numbers beyond float32 and methods that do not apply are refused.",
+        "Certified for many, MonteCarlo for sliding blocks. By MonteCarlo a loss without a known bound has an "
+        "infinite interval where outcomes are rare. Numbers beyond float32 and methods that do not apply are refused.",
         pair(side_path_checks.side_paths),
         (
             "penalties.best_method",
@@ -178,11 +178,11 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "edges-of-penalties",
         "effective_strength keeps its digits at rates of 1e-17, Certified and SecondOrder at 1e-11 the first order in "
-        "the rate. error of an answer is infinite once weights or data were changed in place by operations that torch "
-        "counts. balance and equalize of factors of Entries read in product proportions and of isotropic Measurements "
-        "keep their map; equalize attains induced, and envelope is ||A||_*^2 / sum_i (1 / lam_i), A the map in roots "
-        "of the proportions. imbalance of two nodes that cancel but for 2^-20 or 2^-27 is exact. Of deep networks "
-        "through one unit induced and envelope are (prod_l (1 + lam_l / d_l) - 1) ||A||_2^2.",
+        "the rate within 3 %. error of an answer is infinite once weights or data were changed in place by operations "
+        "that torch counts. balance and equalize of factors of Entries read in product proportions and of isotropic "
+        "Measurements keep their map, equalize attains induced, and envelope is ||A||_*^2 / sum_i (1 / lam_i), A the "
+        "map in roots of the proportions. imbalance of nodes that cancel but for 2^-27 is exact. Of deep networks "
+        "through one unit induced is (prod_l (1 + lam_l / d_l) - 1) ||A||_2^2.",
         pair(outside_checks.edges_of_penalties),
         (
             "penalties.penalty",
@@ -202,8 +202,8 @@ CLAIMS: tuple[Claim, ...] = (
         "options that do not belong together with an error that names what does not fit, and answer each beside one "
         "that does; Enumerate of normal noise raises NoFiniteSupport. NoClosedForm is raised by induced and envelope "
         "under Discrete laws and of deep networks with several rates in a layer, by induced of tied networks on "
-        "anisotropic inputs or under blocks and of DropConnect under blocks, and by envelope of masked inputs; "
-        "equalize refuses batches where it has one network alone, singular inputs of deep networks, and masked inputs.",
+        "anisotropic inputs or under blocks and of DropConnect under blocks, and by envelope and equalize of deep "
+        "networks with masked inputs; equalize refuses batches, but for tied networks at one rate.",
         pair(refused_checks.refused_penalties),
         (
             "penalties.penalty",
@@ -220,12 +220,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "blocks-and-noise",
-        "On a spectrum of one leading value and a tail of three blocks of two have the least penalty (gamma / b) "
-        "||A||_(2)^2 from b = 3 of them on, which equalize attains where 4 divides b. certify counts blocks of several "
-        "rates with strength 1 / sum_i (1 / lam_i). SecondOrder without noise is 0; penalties are the same in "
-        "inference mode and with one mask at a time; gap_condition holds where E[y x^T] = 0; joint_equalizer makes all "
-        "products 0 where rows do not meet. criterion of ReLU networks with units alike but for their rates is that of "
-        "all masks. Certified intervals hold the penalty under normal noise on two units.",
+        "On a spectrum of one leading value and a tail of three b blocks of two have the least penalty and envelope "
+        "(gamma / b) ||A||_(2)^2, gamma = p / (1 - p), from b = 3 on, which equalize attains where 4 divides b; "
+        "certify counts several rates like the strength 1 / sum_i (1 / lam_i). penalty is the same in inference mode "
+        "and with one mask at a time. gap_condition holds where E[y x^T] = 0. joint_equalizer makes all products 0 "
+        "where rows do not meet. criterion of ReLU networks with units alike but for their rates is that of all "
+        "masks. Certified intervals hold the penalty under normal noise.",
         pair(refused_checks.blocks_and_noise),
         (
             "penalties.penalty",
@@ -255,8 +255,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Mean and variance that MonteCarlo has of the outputs of a ReLU network are those of the drawn masks, weighed "
         "by stratum, less controls of mean zero - outputs under the listed masks of one site, main effects of single "
         "units, slopes at one - with weights by least squares, plus the variance of the controls; both intervals are "
-        "Student's, with degrees of freedom by fourth moments, and withheld below six of them. Which site is listed, "
-        "stratified or sloped is a rule of its masks, the draws and the outputs.",
+        "Student's, with degrees of freedom by fourth moments, and withheld below six of them.",
         pair(control_checks.controls_in_full),
         ("penalties.MonteCarlo", "models.ReLUNet"),
         "From the same draws, group by group.",
@@ -389,11 +388,11 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "certified-in-full",
-        "Value, ends, error and method of penalty by Certified are weighted means of bounds of the examples, with "
-        "what rounding adds; of two classes and of margins those of integrals. The bounds are made of sums over all "
-        "masks, example by example: E X and E X^2 (droptics-certified), chances that another class overtakes the "
-        "first, outcomes of the units that matter most, penalties of single margins. Examples are looked at again "
-        "until the others leave a twentieth open; of two bounds the better ends are kept.",
+        "Value, ends and error of penalty by Certified are weighted means of bounds of the examples, with what "
+        "rounding adds; of two classes and of margins those of integrals. The bounds are made of sums over all masks, "
+        "example by example: E X and E X^2 (droptics-certified), chances that another class overtakes the first, "
+        "outcomes of the units that matter most, penalties of single margins. Examples are looked at again until the "
+        "others leave a twentieth open; of two bounds the better ends are kept.",
         pair(certified_checks.certified_in_full),
         ("penalties.penalty",),
         "By enumeration of all masks.",

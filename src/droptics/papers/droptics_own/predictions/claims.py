@@ -50,8 +50,8 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "masked-modules",
         "predictive of attention, by torch's function and layer, of a GRU of two layers, and of modules with dropout "
-        "as a layer or a function has the mean and variance over all masks of their own dropout; intervals of 3,000 "
-        "draws at 99.9999 % hold those of attention and GRU.",
+        "as a layer or a function has the mean and variance over all masks of their own dropout, of four to six units "
+        "here; intervals of 3,000 draws hold those of attention and GRU.",
         pair(module_checks.masked_modules),
         ("predictions.predictive",),
         f"{ENUMERATED} Drawn numbers at 99.9999 %.",
@@ -108,10 +108,11 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "module-moments",
-        "predictive of torch modules under their own dropout has the mean, covariance and class probabilities over "
-        "all masks; of 200 masks, at eight seeds, means, variances and class probabilities are within twice the half "
-        "widths of their 99 % intervals and covariances, averaged, within five standard errors. SecondOrder has the "
-        "variance of the last mask plus sum_j (p_j / (1 - p_j)) times the squared slopes in the earlier multipliers.",
+        "predictive of torch modules of few units under their own dropout has the mean, covariance and class "
+        "probabilities over all masks; of 200 masks, at eight seeds, means, variances and class probabilities are "
+        "within twice the half widths of their 99 % intervals and covariances, averaged, within five standard errors. "
+        "SecondOrder has the variance of the last mask plus sum_j (p_j / (1 - p_j)) times the squared slopes in the "
+        "earlier multipliers.",
         (partial(moment_checks.module_moments, 1.0), partial(moment_checks.module_moments, 1.1)),
         ("predictions.predictive",),
         ENUMERATED,
