@@ -20,22 +20,13 @@ def path_norm(weights: object, power: Power = 2.0) -> Tensor:
     a sum over paths. For a two-layer network U V^T pass [V.T, U]. Conditions: sizes that chain; any signs.
     """
     layers = weight_matrices(weights)
-    # layers of largest entry one, and the root taken node by node: no power loses what a small path alone brings
-    sizes = [layer.detach().abs().amax((-2, -1), keepdim=True) for layer in layers]
-    sizes = [torch.where(size > 0, size, torch.ones_like(size)) for size in sizes]
     flow = torch.ones_like(layers[0][..., 0, :])
-    for layer, size in zip(layers, sizes, strict=True):
-        flow = _lp(flow[..., None, :] * (layer / size).abs(), power)
-    return torch.stack(torch.broadcast_tensors(*sizes)).prod(0).squeeze((-2, -1)) * _lp(flow, power)
-
-
-def _lp(values: Tensor, power: float) -> Tensor:
-    """(sum_i values_i^power)^(1/power) along the last dimension, of slope zero where all are zero; values >= 0."""
-    largest = values.detach().amax(-1)
-    largest = torch.where(largest > 0, largest, torch.ones_like(largest))
-    sums = (values / largest[..., None]).pow(power).sum(-1)
-    roots = torch.where(sums > 0, sums, torch.ones_like(sums)).pow(1.0 / power)
-    return largest * torch.where(sums > 0, roots, sums)
+    for layer in (*layers, torch.ones_like(layers[-1][..., :1]).mT):
+        terms = flow[..., None, :] * layer.abs()
+        # the root is taken node by node, of terms up to one: no power overflows, none loses a small path
+        largest = terms.detach().amax(-1).clamp_min(torch.finfo(terms.dtype).tiny)
+        flow = torch.linalg.vector_norm(terms / largest[..., None], power, dim=-1) * largest
+    return flow[..., 0]
 
 
 def weight_matrices(weights: object) -> list[Tensor]:
