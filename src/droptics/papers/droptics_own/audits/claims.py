@@ -165,9 +165,9 @@ CLAIMS: tuple[Claim, ...] = (
         "audited-sites",
         "Penalties of two sites of a classifier, alone and together, lie in the intervals of its audit; those of a "
         "linear chain, and of a site in which outputs of one or more rows are affine, are exact; where training mode "
-        "changes the features, too, they are those of the features in training. second_order is half the mean over "
-        "masks of the variance, under the class probabilities, of the logits' moves; `subnetworks` has the accuracies "
-        "under 50 masks and the fewest units, in five orders, that keep the accuracy within .01.",
+        "changes the features, they are those of the features in training. second_order is half the mean over masks of "
+        "the variance, under the class probabilities, of the logits' moves; `subnetworks` has the accuracies under 50 "
+        "masks and the fewest units, in five orders, that keep the accuracy within .01.",
         (partial(audit_checks.audited_sites, 1.0), partial(audit_checks.audited_sites, 1.2)),
         ("audits.audit", "coadaptation.draw"),
         f"{ENUMERATED} Intervals of 99 %, at fixed seeds.",

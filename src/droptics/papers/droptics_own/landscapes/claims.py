@@ -194,12 +194,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "offered-options",
-        "Off their defaults: smallest takes the shortest prefix of the orders that its seed draws, within its "
-        "tolerance; evaluate and accuracy_by_width say the same in blocks of any size; inspect counts curvatures by "
-        "its tolerance, portrait steps by its seed and step size, spurious_minimum has the criterion 2 - (1 + "
-        "lam/2)^-2, retentivity of few steps tells the share of its own direction, no less than of many; "
-        "variable_projection follows SciPy's L-BFGS under the same limits. Lists longer than `limit`, directions, "
-        "networks, laws and blocks that do not fit are refused.",
+        "Off their defaults: smallest takes the shortest prefix of the orders its seed draws, within its tolerance; "
+        "evaluate and accuracy_by_width say the same in blocks of any size; inspect counts curvatures by its "
+        "tolerance, portrait steps by its seed and step size, spurious_minimum has the criterion 2 - (1 + lam/2)^-2, "
+        "retentivity of few steps tells the share of its own direction, no less than of many; variable_projection "
+        "follows SciPy's L-BFGS under the same limits. Lists longer than `limit`, directions, networks, laws and "
+        "blocks that do not fit are refused.",
         pair(off_default_checks.options_in_full),
         (
             "coadaptation.smallest",
