@@ -107,10 +107,9 @@ print(sum(F(1, 4) * (2 * (z + w) - 2) ** 2 for z in coin for w in coin))""",
         r"E_Z \left\| Y - \tfrac1\theta U (Z \odot V)^\top X \right\|_2^2 = \|Y - U V^\top X\|_2^2 + "
         r"\tfrac{1-\theta}{\theta} \sum_{i=1}^d \|u_i\|_2^2 \|X^\top v_i\|_2^2",
         "Frobenius norms, any inputs X: Theorem 4.1 for a single layer.",
-        "As in Theorem 4.1 coins of single connections are taken for one coin of a unit. It is right where the rows "
-        "of X are orthogonal, as centered uncorrelated inputs have them in expectation, those of the experiments "
-        "among them. That low rank is induced remains true, by the nuclear norm of U V^T with its columns scaled by "
-        "the lengths of the rows of X.",
+        "As in Theorem 4.1. It is right where the rows of X are orthogonal, as centered uncorrelated inputs have them "
+        "in expectation, those of the experiments among them. That low rank is induced remains true, by the nuclear "
+        "norm of U V^T with its columns scaled by the lengths of the rows of X.",
         "pal2020-cor4.2-corrected",
         """\
 from fractions import Fraction as F

@@ -140,9 +140,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.7-rank",
         f"{SOURCE}, Theorems 2.3 and 2.7, assumption on X",
-        "A* is the closed form of the corrected Theorem 2.7 for the singular values of Y, rho* the index of the "
-        "corrected Theorem 2.3 at A*. If X has full column rank, the least f over (U, V) at a width of rank(A*) - rho* "
-        "+ 1 blocks or more is F(A*), and U V^T X = A* there.",
+        "If X has full column rank, the least f over (U, V) at a width of rank(A*) - rho* + 1 blocks or more is "
+        "F(A*), reached at U V^T X = A*, the closed form of the corrected Theorem 2.7; rho* is the index of the "
+        "corrected Theorem 2.3 at A*.",
         check=partial(optimum_checks.rank_of_inputs, ((3, 1, 3), (3, 2, 2), (2, 2, 2)), False),
         control=partial(optimum_checks.rank_of_inputs, ((4, 1, 3),), False),
         objects=("linalg.k_support_shrink",),
@@ -153,8 +153,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.7-projection",
         f"{SOURCE}, Theorem 2.7, for every X",
-        "For every X, and blocks enough (pal2020-thm2.6), the least f over (U, V) is the least F for Y X^+ X in place "
-        "of Y, reached at the closed form of the corrected Theorem 2.7 for it, plus the constant ||Y - Y X^+ X||_F^2.",
+        "For every X, and blocks enough (pal2020-thm2.6), the least f over (U, V) is the least F with Y X^+ X for Y, "
+        "reached at its closed form by the corrected Theorem 2.7, plus the constant ||Y - Y X^+ X||_F^2.",
         check=partial(optimum_checks.rank_of_inputs, ((4, 2, 2), (3, 1, 3)), True),
         control=partial(optimum_checks.rank_of_inputs, ((4, 2, 2),), False),
         objects=("linalg.k_support_shrink",),
@@ -162,9 +162,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-thm2.3-properties",
         f"{SOURCE}, after Theorem 2.3",
-        "The r-support norm of a is the l1 norm at r = 1, does not grow with r, is the l2 norm as soon as at most r of "
-        "the values are not zero, and is never less than max(||a||_2, ||a||_1/sqrt r). Vectors of l2 norm one with at "
-        "most r values that are not zero have an l1 norm of at most sqrt r.",
+        "The r-support norm of a does not grow with r, from the l1 norm at r = 1 to the l2 norm as soon as at most r "
+        "values are not zero, and is at least max(||a||_2, ||a||_1/sqrt r); vectors of l2 norm one with at most r "
+        "values that are not zero have an l1 norm of at most sqrt r.",
         check=partial(norm_checks.norm_facts, math.sqrt(2)),
         control=partial(norm_checks.norm_facts, 1.0),
         objects=("norms.k_support",),
