@@ -214,17 +214,16 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-eq1.3-comparison",
         f"{SOURCE}, after eq. (1.3)",
-        "(1.2), prod_i ||W_i||_2 (sum_i (||W_i^T||_{2,1}/||W_i||_2)^(2/3))^(3/2), is never worse than (1.3), prod_i "
-        "||W_i||_2 k (d sum_i ||W_i||_F^2/||W_i||_2^2)^(1/2), by ||W_i^T||_{2,1}^2 <= d ||W_i||_F^2 for every layer "
-        "and ||v||_{2/3} <= (k+1) ||v||_2 for the k + 1 numbers v_i = ||W_i||_F.",
+        "The bound (1.2), the spectral expression of `surveyed`, is never worse than the bound (1.3), its PAC-Bayes "
+        "expression, by ||W_i^T||_{2,1}^2 <= d ||W_i||_F^2 for every layer and ||v||_{2/3} <= (k+1) ||v||_2 for the "
+        "k + 1 numbers v_i = ||W_i||_F.",
         "holds only if",
         check=lambda: [*spectral_never_worse(True), *row_norms(1.0), *proof_checks.group_norm(1.0)],
         control=partial(spectral_never_worse, True, False),
         outside=partial(spectral_never_worse, False),
         objects=("bounds.surveyed",),
-        note="Only if d, printed as the largest of the k hidden widths, counts the output width, too; both stand over "
-        "sqrt n inside O(.), and (1.2) is at most (k+1)/k times (1.3), a factor that the control leaves out. What v "
-        "must hold is ||W_i||_F/||W_i||_2.",
+        note="Only if d, printed as the largest of the k hidden widths, counts the output width, too, and up to the "
+        "factor (k+1)/k. The control leaves that factor out. What v must hold is ||W_i||_F/||W_i||_2.",
     ),
     Claim(
         "thesis-eq1.3",
