@@ -88,6 +88,35 @@ def test_likelihoods_amid_the_outputs_equal_the_sum(name):
         close(predictive(model, inputs, law).log_likelihood(targets, noise).exp(), expected, 1e-12, scale=1.0)
 
 
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("noise", [3e-3, 1e-2])
+def test_likelihoods_in_wide_gaps_between_outputs_equal_the_sum(name, noise):
+    model, law = CASES[name]
+    inputs = skewed_inputs()
+    values, chances = listed(model, inputs, law)
+    ends = torch.sort(values, 0).values
+    gaps = ends.diff(dim=0)
+    widest = gaps.argmax(0, keepdim=True)
+    # a third of the way across the widest gap: no two outputs are at one distance
+    targets = (ends[:-1].gather(0, widest) + gaps.gather(0, widest) / 3)[0].requires_grad_()
+    assert float(gaps.max()) > 100 * noise
+    found = predictive(model, inputs, law).log_likelihood(targets, noise=noise)
+    logs = chances.log()[:, None, None] + Normal(values, noise).log_prob(targets)
+    wanted = torch.logsumexp(logs, 0)
+    close(found / wanted, torch.ones_like(wanted), 1e-10)
+    slopes = [torch.autograd.grad(answer.sum(), targets, retain_graph=True)[0] for answer in (found, wanted)]
+    close(*slopes, 1e-8)
+
+
+def test_wide_gaps_of_more_masks_than_are_listed_have_a_floor(monkeypatch):
+    monkeypatch.setattr("droptics.predictions.densities.LISTED", 3)
+    model = TwoLayerLinear(torch.ones(1, 2, dtype=torch.float64), torch.eye(2, dtype=torch.float64))
+    inputs = torch.tensor([[1.0, 0.4]], dtype=torch.float64)
+    found = predictive(model, inputs, Bernoulli(0.5, 2)).log_likelihood(torch.tensor([[1.2]]).double(), noise=1e-3)
+    assert math.isfinite(float(found))
+    assert float(found) > -0.5 * (0.4 / 1e-3) ** 2
+
+
 def test_moments_of_the_density_are_those_of_the_prediction():
     model, law = CASES["relu"]
     found = predictive(model, skewed_inputs(), law)

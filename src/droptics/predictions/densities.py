@@ -23,13 +23,15 @@ from droptics.checks import as_float_tensor, check_probability
 from droptics.masks import MaskLaw
 from droptics.predictions.affine import Affine
 from droptics.predictions.mixtures import Outcome
-from droptics.predictions.transforms import Transform, angle_counts, extent, mixed, transform
+from droptics.predictions.transforms import LISTED, Transform, angle_counts, extent, list_masks, mixed, transform
 
 Outcomes = Callable[[], Iterator[Outcome]]
 # Standard deviations of the noise that a period leaves on either side of the range.
 MARGIN = 9.0
 # Densities below this share of the noise's own peak are computed again, tilted towards the observation.
 SMALL = 1e-3
+# A sum this far below its terms has lost half of its digits.
+KEPT = 1e-8
 MOST_ANGLES = 2**16
 # Complex numbers in one table.
 CHUNK_ELEMENTS = 2**20
@@ -180,7 +182,8 @@ def log_density(outcomes: Outcomes, targets: Tensor, noise: float | Tensor) -> T
 
     Where the density is so small that rounding reaches it, the distribution is tilted until the target is its mean and
     summed again: the logarithm keeps its digits however far out the target lies. In a gap between outputs that lie many
-    deviations of the noise apart no tilt helps, and only the density itself is exact.
+    deviations of the noise apart no tilt helps: there the normal densities around all outputs are added up in
+    logarithms, where masks can be listed (at most 4096 for the last layer); else only the density itself is exact.
     """
     outcomes = _once(outcomes)
     _, first = next(outcomes())
@@ -193,13 +196,19 @@ def log_density(outcomes: Outcomes, targets: Tensor, noise: float | Tensor) -> T
     result = torch.where(small, 1.0, values).log()
     if bool(small.any()):
         rows = small.any(-1).nonzero().squeeze(-1)
-        again = _tilted(lambda: _of_examples(outcomes(), rows), wanted[rows], density.noise[rows])
+        some, known, noise = (lambda: _of_examples(outcomes(), rows)), wanted[rows], density.noise[rows]
+        again, kept = _tilted(some, known, noise)
+        if not bool((kept | ~small[rows]).all()) and _can_be_listed(some):
+            again = torch.where(kept, again, _listed(some, known, noise))
         result = result.index_put((rows,), torch.where(small[rows], again, result[rows]))
     return result
 
 
-def _tilted(outcomes: Outcomes, targets: Tensor, noise: Tensor) -> Tensor:
-    """Log density at the target by the saddle point's contour: K(t) - t y + log of the tilted density at y."""
+def _tilted(outcomes: Outcomes, targets: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Log density at the target by the saddle point's contour, K(t) - t y + log of the tilted density at y.
+
+    Also returns where that density is far above the rounding of the sum.
+    """
     with torch.no_grad():
         tilt = _saddle(outcomes, targets, noise)
         low, high = _range(outcomes, targets.shape)
@@ -220,7 +229,30 @@ def _tilted(outcomes: Outcomes, targets: Tensor, noise: Tensor) -> Tensor:
             total = total + torch.tensordot(weight.to(value), value * phase * share.unsqueeze(-1), dims=1)
     terms = (total * torch.exp(-0.5 * (angles * noise[..., None]).square())).real
     density = (2 * terms.sum(-1) - terms[..., 0]) / width
-    return peak - tilt * targets + density.clamp_min(torch.finfo(torch.float64).tiny).log()
+    kept = density.detach() * width > KEPT * terms.detach().abs().sum(-1)
+    return peak - tilt * targets + density.clamp_min(torch.finfo(torch.float64).tiny).log(), kept
+
+
+def _can_be_listed(outcomes: Outcomes) -> bool:
+    laws = [outputs.law for _, outputs in outcomes() if outputs.units is not None]
+    counts = [law.support_count for law in laws if law is not None]
+    return all(count is not None and count <= LISTED for count in counts)
+
+
+def _listed(outcomes: Outcomes, targets: Tensor, noise: Tensor) -> Tensor:
+    """Log density at the target as a sum over all masks, in logarithms."""
+    parts = []
+    for chances, outputs in outcomes():
+        for weight, some in _pieces(chances, outputs, LISTED):
+            sums, logarithms = some.center.double().unsqueeze(-1), weight.double().log()[:, None, None, None]
+            if some.units is not None:
+                law, terms = _terms(some)
+                multipliers, mass = list_masks(law)
+                sums = sums + terms @ (multipliers.to(terms) - 1).mT
+                logarithms = logarithms + mass.to(terms).log()
+            distances = (targets.unsqueeze(-1) - sums) / noise.unsqueeze(-1)
+            parts.append(torch.logsumexp(logarithms - 0.5 * distances.square(), (0, -1)))
+    return torch.logsumexp(torch.stack(parts), 0) - noise.log() - 0.5 * math.log(2 * math.pi)
 
 
 def _cumulant(outcomes: Outcomes, tilt: Tensor, noise: Tensor) -> Tensor:

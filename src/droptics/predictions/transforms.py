@@ -38,7 +38,7 @@ def transform(law: MaskLaw, terms: Tensor, angles: Tensor, tilt: Tensor) -> Tran
 
     Any law with a short list of masks; independent laws have rules of their own.
     """
-    multipliers, chances = _atoms(law)
+    multipliers, chances = list_masks(law)
     sums = terms @ (multipliers.to(terms) - 1).mT
     weights = chances.to(terms).log() + tilt.unsqueeze(-1) * sums
     total = torch.logsumexp(weights, -1)
@@ -61,7 +61,7 @@ def mixed(law: MaskLaw, terms: Tensor, shift: Tensor, weight: Tensor, angles: Te
 @singledispatch
 def extent(law: MaskLaw, terms: Tensor) -> tuple[Tensor, Tensor]:
     """Smallest and largest value of the sum, (...)."""
-    multipliers, _ = _atoms(law)
+    multipliers, _ = list_masks(law)
     sums = terms @ (multipliers.to(terms) - 1).mT
     return sums.amin(-1), sums.amax(-1)
 
@@ -161,7 +161,8 @@ def _by_block(law: Block, terms: Tensor) -> Tensor:
     return terms.unflatten(-1, (-1, law.block)).sum(-1)
 
 
-def _atoms(law: MaskLaw) -> tuple[Tensor, Tensor]:
+def list_masks(law: MaskLaw) -> tuple[Tensor, Tensor]:
+    """All masks of a law with a chance, and their chances; refused where there are more than LISTED."""
     count = law.support_count
     if count is None or count > LISTED:
         many = "no finite list of masks" if count is None else f"{count} masks, more than {LISTED}"
