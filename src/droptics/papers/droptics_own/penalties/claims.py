@@ -177,17 +177,30 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "edges-of-penalties",
-        "effective_strength keeps its digits at rates of 1e-17, Certified and SecondOrder at 1e-11 the first order in "
-        "the rate within 3 %. error of an answer is infinite once weights or data were changed in place by operations "
-        "that torch counts. balance and equalize of factors of Entries read in product proportions and of isotropic "
-        "Measurements keep their map, equalize attains induced, and envelope is ||A||_*^2 / sum_i (1 / lam_i), A the "
-        "map in roots of the proportions. imbalance of nodes that cancel but for 2^-27 is exact. Of deep networks "
-        "through one unit induced is (prod_l (1 + lam_l / d_l) - 1) ||A||_2^2.",
+        "effective_strength keeps its digits at rates of 1e-17, and penalty by Certified and SecondOrder at 1e-11 is "
+        "the first order in the rate within 3 %. The errors of penalty, criterion, induced and envelope are infinite, "
+        "and their ends, too, once weights, inputs, targets, weights of examples or moments were changed in place by "
+        "operations that torch counts; their values stay.",
         pair(outside_checks.edges_of_penalties),
         (
             "penalties.penalty",
             "penalties.criterion",
             "penalties.effective_strength",
+            "envelopes.induced",
+            "envelopes.envelope",
+        ),
+        "Written out.",
+    ),
+    room_claim(
+        "observed-factors",
+        "Factors of Entries read in product proportions p_i q_j and of isotropic Measurements: balance and equalize "
+        "keep their map, equalize attains induced, and envelope is ||A||_*^2 / sum_i (1 / lam_i), lam_i the odds of "
+        "the units, A_ij = (p_i q_j)^(1/2) (U V^T)_ij. imbalance of a map that two nodes cancel but for 2^-27 is "
+        "exact, of one that they cancel infinite. Of deep networks with one layer of one unit induced and envelope "
+        "are (prod_l (1 + lam_l / d_l) - 1) ||A||_2^2.",
+        pair(outside_checks.observed_factors),
+        (
+            "penalties.penalty",
             "envelopes.induced",
             "envelopes.envelope",
             "equalization.balance",
@@ -219,26 +232,37 @@ CLAIMS: tuple[Claim, ...] = (
         "By the words of refusals.",
     ),
     room_claim(
-        "blocks-and-noise",
-        "On a spectrum of one leading value and a tail of three b blocks of two have the least penalty and envelope "
-        "(gamma / b) ||A||_(2)^2, gamma = p / (1 - p), from b = 3 on, which equalize attains where 4 divides b; "
-        "certify counts several rates like the strength 1 / sum_i (1 / lam_i). penalty is the same in inference mode "
-        "and with one mask at a time. gap_condition holds where E[y x^T] = 0. joint_equalizer makes all products 0 "
-        "where rows do not meet. criterion of ReLU networks with units alike but for their rates is that of all "
-        "masks. Certified intervals hold the penalty under normal noise.",
-        pair(refused_checks.blocks_and_noise),
+        "blocks-of-a-spectrum",
+        "On a spectrum of one leading value and a tail of three b blocks of two units have the envelope "
+        "(gamma / b) ||A||_(2)^2, gamma = p / (1 - p), and from b = 3 on the same least penalty, induced, which "
+        "factors of equalize attain where 4 divides b; with fewer blocks induced is refused, at other b equalize. "
+        "certify counts blocks of several rates like the strength 1 / sum_i (1 / lam_i).",
+        pair(refused_checks.blocks_of_a_spectrum),
         (
             "penalties.penalty",
-            "penalties.criterion",
             "envelopes.induced",
             "envelopes.envelope",
             "equalization.equalize",
-            "equalization.gap_condition",
-            "equalization.joint_equalizer",
             "optima.certify",
         ),
-        "Conditions of optimality; quadrature and enumeration. Also by parts: what a lattice adds to integrals of "
-        "several margins, and how much at most.",
+        "Written out; conditions of optimality.",
+    ),
+    room_claim(
+        "noise-at-the-edges",
+        "penalty by SecondOrder is 0 without noise, and is the same in inference mode and with one mask at a time. "
+        "gap_condition holds where E[y x^T] = 0. joint_equalizer makes all products of column norms 0 where the row "
+        "spaces are orthogonal. criterion of ReLU networks with units and inputs that are alike but for their rates, "
+        "and its gradient, are those of all masks. Certified intervals hold the penalty under normal noise on two "
+        "units, of 3 and of 14 classes.",
+        pair(refused_checks.noise_at_the_edges),
+        (
+            "penalties.penalty",
+            "penalties.criterion",
+            "equalization.gap_condition",
+            "equalization.joint_equalizer",
+        ),
+        "Quadrature and enumeration. Also by parts: what a lattice adds to integrals of several margins, and how much "
+        "at most.",
     ),
     room_claim(
         "intervals-in-full",

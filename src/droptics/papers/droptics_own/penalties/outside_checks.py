@@ -85,8 +85,13 @@ def from_outside(scale: float) -> list[Comparison]:
 
 
 def edges_of_penalties(scale: float) -> list[Comparison]:
-    """What is tiny, what changes later, what is observed unevenly or nearly cancels."""
-    return by_parts((_tiny, _changed, _observed, _members, _cancelling), scale)
+    """What is tiny, and what changes later."""
+    return by_parts((_tiny, _changed), scale)
+
+
+def observed_factors(scale: float) -> list[Comparison]:
+    """What is observed unevenly or nearly cancels."""
+    return by_parts((_observed, _members, _cancelling), scale)
 
 
 def _families(scale: float) -> list[Comparison]:

@@ -47,9 +47,14 @@ def refused_penalties(scale: float) -> list[Comparison]:
     return by_parts((_unfit, _unknown), scale)
 
 
-def blocks_and_noise(scale: float) -> list[Comparison]:
-    """Blocks that are too few, and answers at the edges."""
-    return by_parts((_blocks, _edges, _copies, _noisy, _aliased), scale)
+def blocks_of_a_spectrum(scale: float) -> list[Comparison]:
+    """How many blocks are enough."""
+    return _blocks(scale)
+
+
+def noise_at_the_edges(scale: float) -> list[Comparison]:
+    """Laws without noise, one mask at a time, units that are no copies, normal noise and lattices."""
+    return by_parts((_edges, _copies, _noisy, _aliased), scale)
 
 
 def _unfit(scale: float) -> list[Comparison]:
