@@ -22,6 +22,7 @@ from droptics.cli.tables import show
 from droptics.data import Sample
 from droptics.losses import CrossEntropy, Logistic, Squared
 from droptics.models import Autoencoder, DeepLinear, TwoLayerLinear
+from droptics.rates import tune_rates
 
 CPU = torch.device("cpu")
 
@@ -228,6 +229,17 @@ def test_a_large_share_is_no_reason_for_another_rate():
     report = audit(strong, (inputs, strong.eval()(inputs).detach()), progress=False)
     assert report.sites[0].share > 0.99
     assert not any("rate" in found.advice and "leave-one-out" not in found.text for found in report.findings)
+
+
+def test_weights_of_examples_are_refused_and_not_passed_over():
+    known = Sample(normal(8, 3), normal(8, 2, seed=1), torch.arange(8).double() + 1)
+    for call in (
+        lambda: audit(_net(), known, progress=False),
+        lambda: audit(_net(), (known.inputs, known.targets), validation=known, progress=False),
+        lambda: tune_rates(_net().requires_grad_(), known, known, progress=False),
+    ):
+        with pytest.raises(ValueError, match="data must not have weights: every example counts once"):
+            call()
 
 
 def test_distributed_needs_a_process_group():

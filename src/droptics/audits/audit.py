@@ -96,8 +96,8 @@ def audit(  # parameters: keywords with defaults, each of which a report can do 
 
     Args:
         module: Any torch module; it may return a tensor, a tuple or a dictionary.
-        data: A Sample, a pair (inputs, targets), a Dataset of examples, a graph of PyTorch Geometric, or a loader that
-            yields (inputs, ..., targets), dictionaries or graphs; it is read once, batch by batch.
+        data: A Sample without weights, a pair (inputs, targets), a Dataset of examples, a graph of PyTorch Geometric,
+            or a loader that yields (inputs, ..., targets), dictionaries or graphs; it is read once, batch by batch.
         loss: "squared", "cross-entropy", "logistic", a droptics or torch loss, a function of (outputs, targets), or
             "model" for the one that the module returns when it is called with labels; by default squared for
             floating-point targets and cross-entropy for class labels. Labels of -100 do not count, and those of causal

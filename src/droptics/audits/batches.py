@@ -44,6 +44,8 @@ def batches(data: object, device: torch.device, batch_size: int) -> Iterator[Bat
     A loader is any iterable of pairs, dictionaries or graphs; one that yields single examples is collected.
     """
     if isinstance(data, Sample):
+        if data.weights is not None:
+            raise ValueError("data must not have weights: every example counts once")
         data = (data.inputs, data.targets)
     if isinstance(data, tuple) and len(data) == 2 and _is_tensors(data[0]) and isinstance(data[1], Tensor):
         if not len(data[1]):

@@ -109,7 +109,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "limits-of-arguments",
-        "95 calls beyond a limit of attacks, trainings, recommenders, audits or tuned rates end in a "
+        "96 calls beyond a limit of attacks, trainings, recommenders, audits or tuned rates end in a "
         "ValueError with the words that the check lists; 31 like them, but inside the limit, pass. Square on "
         "a ReLU perceptron, whose first layer is updated by its changes, returns the points, successes and "
         "query counts of whole passes, to 1e-9. train_lazy of two stacked starts gives weights, drift and "

@@ -265,6 +265,7 @@ def _tuned() -> list[Call]:
         ("validation must be data", lambda: tune_rates(body, data, None, fit=Fit(epochs=1))),
         ("module is an estimator with one rate", lambda: tune_rates(LocalAutoencoder(), data, data, fit=Fit())),
         ("draws must be at least 2", lambda: audit(head, data, draws=1)),
+        ("weights: every example counts once", lambda: audit(head, Sample(*data[0], torch.ones(24).double()))),
         ("distributed=True needs an initialized", lambda: audit(head, data, distributed=True)),
         ("must be a matrix (outputs, inputs), got shape (0, 3)", lambda: weight_matrices([torch.zeros(0, 3)])),
         ("loss must be one of", lambda: as_loss("odd")),

@@ -87,12 +87,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "read-data",
-        "The loss without dropout that audit reports is torch's mean over all examples of a Sample, a pair, "
-        "a set, a loader, batches or dictionaries, for torch's losses of mean reduction, functions, and "
-        "names; over all labels but -100 for cross-entropy of examples or tokens, shifted or smoothed, "
-        "whatever the batches. Under squared loss of a head, training_loss is the mean over all masks. "
-        "Accuracy counts no label -100. A module's own loss is taken as torch's squared, mean squared or "
-        "cross-entropy loss where it equals that to one part in 10,000.",
+        "The loss without dropout that audit reports is torch's mean over all examples of a Sample without "
+        "weights, a pair, a set, a loader, batches or dictionaries, for torch's losses of mean reduction, "
+        "functions, and names; over all labels but -100 for cross-entropy of examples or tokens, shifted or "
+        "smoothed, whatever the batches. Under squared loss of a head, training_loss is the mean over all "
+        "masks. Accuracy counts no label -100. A module's own loss is taken as torch's squared, mean squared "
+        "or cross-entropy loss where it equals that to one part in 10,000.",
         pair(data_checks.read_data),
         ("audits.audit",),
         "By enumeration of all masks; torch. Losses with weights of classes, or another ignore_index, have a "
