@@ -35,8 +35,8 @@ CLAIMS: tuple[Claim, ...] = (
         "network under squared loss is that of multipliers of covariance C_ij / (m_i m_j). ExplicitDropout "
         "under bfloat16 autocast has the penalties of the same features in float32, to 1e-5, in eval mode 0. "
         "train of two deep linear networks at once, each with law, step size and seed, gives each the "
-        "weights and records of its run alone. linear_margin is the largest margin of examples of length "
-        "one, 0 where nothing separates.",
+        "weights and records of its run alone. linear_margin is the largest margin of a unit vector on "
+        "examples of length one, or 0.",
         pair(side_room_checks.side_rooms),
         (
             "bounds.lazy",
@@ -369,12 +369,11 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "large-heads",
-        "Class probabilities by predictive(...).classes(512), of heads on twelve tanh units at five rates, "
-        "are those over all masks to .02, and to five standard errors where masks are drawn; logits are "
-        "taken as normal only where the units are near -1 and 1. Under listed masks, log_likelihood and "
-        "density of a linear network are those of the mixture of normals around the outputs of each mask. "
-        "The gradient of a ReLU network's exact penalty in its weights and offsets is that of the sum over "
-        "all masks.",
+        "Class probabilities by predictive(...).classes(512), of five heads on twelve tanh units, are those "
+        "over all masks to .02, and to five standard errors where masks are drawn; logits are taken as "
+        "normal only where the units are near -1 and 1. Under listed masks, log_likelihood and density of a "
+        "linear network are those of the mixture of normals around the outputs of each mask. The gradient of "
+        "a ReLU network's exact penalty in its weights and offsets is that of the sum over all masks.",
         (partial(wide_law_checks.large_heads, 1.0), partial(wide_law_checks.large_heads, 1.05)),
         ("predictions.predictive", "penalties.penalty"),
         ENUMERATED,

@@ -39,8 +39,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Pgd with two runs on a ReLU network, first from random points, the inputs or given points pulled "
         'into the region, ends where single examples end that draw the same starts. With stop="fooled" '
         "examples that are wrong before stay at their inputs. Later runs of Apgd start at random or at "
-        'points of their own; "nearest" aims next at the next nearest class. Who meets no gradient and is '
-        "not fooled is stuck.",
+        'points of their own; "nearest" aims next at the next nearest class. Who meets gradients of zero '
+        "alone, and is not fooled, is stuck.",
         pair(random_start_checks.random_starts),
         ("attacks.Apgd", "attacks.Margin", "attacks.Pgd", "attacks.Threat"),
         "By autograd, example by example, in linf and l2.",
@@ -117,11 +117,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "adapters",
-        "On affine maps of two classes, by steps that add up to the ball's width, FGSM, BIM and PGD end at "
-        "the image plus eps times the sign of w_c - w_y, clipped to the box, PGDL2, in a ball inside the "
-        "box, at the image plus eps (w_c - w_y) / |w_c - w_y|, to 1e-4, or fool the map on their way. Starts "
-        "are drawn from the seed and go on from call to call. A module in train mode is attacked in eval "
-        "mode.",
+        "On affine maps of two classes, by steps that add up to 2 eps, FGSM, BIM and PGD end at the image "
+        "plus eps times the sign of w_c - w_y, clipped to the box, PGDL2, in a ball inside the box, at the "
+        "image plus eps (w_c - w_y) / |w_c - w_y|, to 1e-4, or fool the map on their way. Starts are drawn "
+        "from the seed and go on from call to call. A module in train mode is attacked in eval mode.",
         pair(adapter_checks.adapters),
         ("attacks.adapter.FGSM", "attacks.adapter.BIM", "attacks.adapter.PGD", "attacks.adapter.PGDL2"),
         "Written out; w_y and w_c, the weights of the right class and of the other, differ in every "
@@ -209,7 +208,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "searches-in-full",
-        "Pgd and Apgd, aimed or not, on ReLU networks of 14 examples, end where loops end in which no "
+        "Pgd and Apgd from 14 inputs, aimed or not, on ReLU networks, end where loops end in which no "
         "example leaves: at the same points to 1e-6, with the same number of examples fooled after each "
         "step, and with those stuck who are not fooled and end within 1 % of the radius of their input; "
         "whether it is asked who is left after every step, at times, or never, recorded or not. Gradients "
@@ -221,10 +220,11 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "ensembles-in-full",
         "smallest_margins of affine maps, and the margins of linear_attack, are the least over the corners "
-        "of linf and l1 balls, in linf within a box, too; affine_map refuses a map bent by 1e-12. Averaged "
-        "of a ReLU network is the mean softmax over all masks. Fab, with one run or three, ends where single "
-        "examples end. Stages of robust_accuracy attack those who are left, or the part of least margin, and "
-        "keep points, margins, who fooled whom, and sums of gradients and queries, as written out.",
+        "of linf and l1 balls, in linf within a box, too; affine_map refuses maps bent by more than "
+        "rounding. Averaged of a ReLU network is the mean softmax over all masks. Fab, with one run or "
+        "three, ends where single examples end. Stages of robust_accuracy attack those who are left, or the "
+        "part of least margin, and keep points, margins, who fooled whom, and sums of gradients and queries, "
+        "as written out.",
         pair(ensemble_checks.ensembles_in_full),
         (
             "attacks.Averaged",

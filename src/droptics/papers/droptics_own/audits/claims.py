@@ -102,9 +102,9 @@ CLAIMS: tuple[Claim, ...] = (
         "told-reports",
         "Report.from_json(report.to_json()) has every field of the report, numbers bit by bit, but NaN for a "
         "required number that is not finite; content of no schema or another is refused. Its text shows the "
-        "losses, a row for each site or group, and the five sites of largest penalty in their order; the "
-        "penalty of a group is the sum of its sites', and its ends lie off by the root of the sum of the "
-        "squares of theirs.",
+        "losses and a row for each of up to twelve sites; of more, for each group, with the sum of its "
+        "penalties, whose ends lie off by the root of the sum of squares of theirs, and for the five of "
+        "largest penalty.",
         pair(report_checks.told_reports),
         ("audits.audit", "audits.Report"),
         "Written out, on two audits.",
