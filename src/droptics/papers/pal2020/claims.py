@@ -79,9 +79,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "pal2020-lem2.2",
         f"{SOURCE}, Lemma 2.2",
-        "At a fixed theta the infimum of Omega_DropBlock, (1-theta)/theta sum_I ||U_I V_I^T X||_F^2, over all widths d "
-        "and all factorizations A = U V^T X is zero: [U U]/sqrt 2 and [V V]/sqrt 2 have the same product and half of "
-        "the penalty.",
+        "At a fixed theta the infimum of the DropBlock penalty over all widths d and all factorizations A = U V^T X is "
+        "zero: [U U]/sqrt 2 and [V V]/sqrt 2 have the same product and half of the penalty.",
         "holds only if",
         check=partial(checks.doubling, 0.5),
         control=partial(checks.doubling, 1.0),

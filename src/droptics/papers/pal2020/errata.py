@@ -32,8 +32,8 @@ print((u[0] * v[0] + u[1] * v[1]) ** 2)  # times (1 - theta)/theta""",
         r"\rho^* \in \{1, \ldots, r\} \text{ ``that maximizes (11)''}",
         "For X of full column rank the largest value of (11) over the printed range, as the theorem and its "
         "restatement have it; the last step of the proof takes the largest, too, up to d.",
-        "(11) never decreases in rho, so that the rule always returns its value at rho = r. On the way the proof finds "
-        "a condition on rho (Claim 2), a_(rho-1) >= T_rho/(r-rho+1) with T_rho the sum from rho on, and drops it: the "
+        "(11) never decreases in rho, so that its largest value is at rho = r. On the way the proof finds a condition "
+        "on rho (Claim 2), a_(rho-1) >= T_rho/(r-rho+1) with T_rho the sum from rho on, and drops it: the "
         "formula is right for the largest rho that meets it.",
         "pal2020-thm2.3-corrected",
         """\

@@ -185,9 +185,9 @@ CLAIMS: tuple[Claim, ...] = (
         outside=partial(training_checks.all_steps, 1e-3),
         objects=("papers.thesis.leaky.adversarial_sgd", "papers.thesis.leaky.beta_robust_error", "bounds.adversarial"),
         note="Only if |a_r| = kappa: with a thousandth of it T_tr steps change nothing. And only if eta_tr equals 1/(m "
-        "kappa^2 (R+nu)^2): see thesis-thm16-rate. The 2 in beta is that of Lemma 18, proved at thesis-lem18; L_beta "
-        "by certificate on all points. Here three steps do, far fewer than T_tr, and the control takes them without "
-        "attacks. For slopes below 1/2 it speaks only of points misclassified without attack: see "
+        "kappa^2 (R+nu)^2). Smaller steps: thesis-thm16-rate. The 2 in beta is that of Lemma 18, proved at "
+        "thesis-lem18; L_beta by certificate on all points. Here three steps do, far fewer than T_tr, and the control "
+        "takes them without attacks. For slopes below 1/2 it speaks only of points misclassified without attack: see "
         "droptics-effective-attacks.",
     ),
     Claim(
