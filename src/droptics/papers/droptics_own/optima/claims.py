@@ -181,12 +181,12 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "answers-in-full",
-        "equalize keeps the map of tied networks on white inputs and of untied ones on singular inputs, at its least "
-        "penalty; joint_equalizer, where it ends, makes products of column norms equal; rescale keeps the outputs "
-        "under every mask; balance keeps U V^T with one diagonal of U^T U and V^T C V, C of full rank, and zeros for "
-        "dead units. certify with masked inputs is that of inputs with the noise added, which optimum attains. An "
-        "Optimum is certified where |objective - bound| is at most tolerance times the larger of scale and objective. "
-        "escape at zero weights has curvature -2 ||M||_2.",
+        "equalize keeps the map of tied networks on white inputs, and of untied ones on singular inputs where a "
+        "network attains its least penalty, at that penalty; joint_equalizer, where it ends, makes products of column "
+        "norms equal; rescale keeps the outputs under every mask; balance keeps U V^T with one diagonal of U^T U and "
+        "V^T C V, C of full rank, and zeros for dead units. certify with masked inputs is that of inputs with the "
+        "noise added. An Optimum is certified where |objective - bound| is at most tolerance times the larger of "
+        "scale and objective. escape at zero weights has curvature -2 ||M||_2.",
         pair(answer_checks.answers_in_full),
         (
             "optima.optimum",

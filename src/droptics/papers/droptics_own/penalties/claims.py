@@ -193,10 +193,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "observed-factors",
-        "Factors of Entries read in product proportions p_i q_j and of isotropic Measurements: balance and equalize "
-        "keep their map, equalize attains induced, and envelope is ||A||_*^2 / sum_i (1 / lam_i), lam_i the odds of "
-        "the units, A_ij = (p_i q_j)^(1/2) (U V^T)_ij. imbalance of a map that two nodes cancel but for 2^-27 is "
-        "exact, of one that they cancel infinite. Of deep networks with one layer of one unit induced and envelope "
+        "Factors of Entries read in product proportions p_i q_j > 0 and of isotropic Measurements: balance and "
+        "equalize keep their map, equalize attains induced, and envelope is ||A||_*^2 / sum_i (1 / lam_i), lam_i the "
+        "odds of the units, A_ij = (p_i q_j)^(1/2) (U V^T)_ij. imbalance of a map that two nodes cancel but for 2^-27 "
+        "is exact, of one that they cancel infinite. Of deep networks with one layer of one unit induced and envelope "
         "are (prod_l (1 + lam_l / d_l) - 1) ||A||_2^2.",
         pair(outside_checks.observed_factors),
         (
