@@ -37,8 +37,8 @@ def designed_effects(factor: float) -> list[Comparison]:
         found.append(compare(plan.square(), "==", 1.0, f"two levels, {sites} sites"))
         found.append(compare([one.value for one in told], "==", factor * own, f"effects of {sites} sites"))
         # eight sites leave three of eleven columns to spare; two or fewer say nothing of runs
-        noise = (two_level(11)[:, 8:].mT @ runs / 12).square().median() if sites == 8 else 0.0
-        errors = (slopes.var(1) / 5 + noise).sqrt()
+        of_runs = float((two_level(11)[:, 8:].mT @ runs / 12).square().median()) if sites == 8 else 0.0
+        errors = (slopes.var(1) / 5 + of_runs).sqrt()
         found.append(compare([one.error for one in told], "==", errors, f"errors of {sites} sites"))
     groups = {"a": Effect(0.4, 0.19), "b": Effect(-0.2, 0.095), "c": Effect(0.1, 0.053), "d": Effect(-0.5, 0.26)}
     moved = path(groups, {"one": "a", "two": "b", "three": "c", "four": "d"}, 0.3, [0.5, 1.0])
