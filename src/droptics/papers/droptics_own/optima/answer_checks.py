@@ -39,18 +39,21 @@ EPS = torch.finfo(torch.float64).eps
 
 
 def answers_in_full(scale: float) -> list[Comparison]:
-    """Wide factors, tall spectra, any laws, tied and singular networks, rounding, reasons and words."""
+    """Wide factors, tall spectra, any laws, rounding, reasons and words."""
     return [
         *_wide(scale),
         *shrunk_in_full(scale),
-        *_rescaled(scale),
-        *_equalized(scale),
         *_rounded(scale),
         *_noisy(scale),
         *_worded(scale),
         *_opaque(scale),
         *_pieces(scale),
     ]
+
+
+def equalized_in_full(scale: float) -> list[Comparison]:
+    """Tied, singular, rescaled and balanced networks."""
+    return [*_rescaled(scale), *_equalized(scale)]
 
 
 def _wide(scale: float) -> list[Comparison]:

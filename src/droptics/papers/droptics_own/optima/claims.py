@@ -181,25 +181,35 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "answers-in-full",
-        "equalize keeps the map of tied networks on white inputs, and of untied ones on singular inputs where a "
-        "network attains its least penalty, at that penalty; joint_equalizer, where it ends, makes products of column "
-        "norms equal; rescale keeps the outputs under every mask; balance keeps U V^T with one diagonal of U^T U and "
-        "V^T C V, C of full rank, and zeros for dead units. certify with masked inputs is that of inputs with the "
-        "noise added. An Optimum is certified where |objective - bound| is at most tolerance times the larger of "
-        "scale and objective. escape at zero weights has curvature -2 ||M||_2.",
+        "certify of a deep network with masks on its inputs is that of inputs with the noise of these masks added, "
+        "which optimum attains. An Optimum or Certificate has gap = objective - bound, and an Optimum is certified "
+        "where |gap| is at most tolerance times the larger of scale and objective, else its reason says why not, by "
+        "slack, search or width. escape at zero weights under white inputs has curvature -2 ||M||_2, M the map of the "
+        "targets.",
         pair(answer_checks.answers_in_full),
         (
             "optima.optimum",
             "optima.certify",
             "optima.Optimum",
+            "landscapes.escape",
+        ),
+        "Written out; every rank tried. Also by parts: criteria of wide factors, spectra shrunk under every law, and "
+        "how far rounding may move envelopes and criteria.",
+    ),
+    room_claim(
+        "equalized-in-full",
+        "equalize keeps the map of tied networks on white inputs, and of untied ones on singular inputs where a "
+        "network attains its least penalty, at that penalty. joint_equalizer, where it ends, is a rotation that makes "
+        "all products of column norms equal. rescale keeps the outputs under every mask, of ReLU networks by positive "
+        "factors, of deep linear ones by any but zero. balance keeps U V^T with one diagonal of U^T U and V^T C V, C "
+        "the second moment of the inputs, of full rank, and leaves zeros for dead units.",
+        pair(answer_checks.equalized_in_full),
+        (
             "equalization.equalize",
             "equalization.joint_equalizer",
             "equalization.rescale",
             "equalization.balance",
-            "landscapes.escape",
         ),
-        "Written out; every rank tried. C the second moment of the inputs, M the white map. Also by parts: how far "
-        "rounding may move envelopes and criteria.",
     ),
     room_claim(
         "solved-in-full",
