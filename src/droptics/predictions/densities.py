@@ -30,8 +30,8 @@ Outcomes = Callable[[], Iterator[Outcome]]
 MARGIN = 9.0
 # Densities below this share of the noise's own peak are computed again, tilted towards the observation.
 SMALL = 1e-3
-# A sum this far below its terms has lost half of its digits.
-KEPT = 1e-8
+# A sum this far below its terms has lost a fourth of its digits.
+KEPT = 1e-4
 MOST_ANGLES = 2**16
 # Complex numbers in one table.
 CHUNK_ELEMENTS = 2**20
