@@ -449,8 +449,8 @@ THIRD = (
     defect(
         "landscapes.portraits",
         "the mean is no part of a mask's second moment",
-        "factor = 1 + masks.characteristic",
-        "factor = masks.characteristic",
+        "return target / (1 + noise.diagonal())",
+        "return target / noise.diagonal()",
     ),
     defect(
         "layers.variance_head",
@@ -1653,8 +1653,8 @@ TENTH = (
     defect(
         "linalg.shrinkage",
         "units without drops take no share",
-        "shares = torch.where(free, spectrum, levels / safe)",
-        "shares = torch.where(free, 0 * spectrum, levels / safe)",
+        "shares = torch.where(free, spectrum, sums[blocks]",
+        "shares = torch.where(free, 0 * spectrum, sums[blocks]",
     ),
     defect(
         "penalties.intervals",
