@@ -201,12 +201,11 @@ class Whitened:
         return lambda rows: rows @ dense
 
     def _split(self, rows: Array, strength: float) -> Array:
-        """B^-1 for rows by what lies in the range of E d d^T and what does not, which must not return by rounding."""
+        """B^-1 for rows, in the range of E d d^T and outside, where 1 / lambda would raise what rounding left of it."""
         inside = rows @ self.right.T
         outside = rows - inside @ self.right
-        # what subtraction has left of the range, divided by a small lambda, would count more than the rest of it
-        back = outside @ self.right.T
-        return (inside / (self.values**2 + strength) - back / strength) @ self.right + outside / strength
+        inside = inside / (self.values**2 + strength) - outside @ self.right.T / strength
+        return inside @ self.right + outside / strength
 
     def error(self, x: Array, y: Array, strength: float) -> Array:
         """Error at an example that was not among the fitted ones, (outputs,)."""
