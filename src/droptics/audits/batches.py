@@ -54,8 +54,7 @@ def batches(data: object, device: torch.device, batch_size: int) -> Iterator[Bat
             part = slice(start, start + batch_size)
             yield _batch((_sliced(data[0], part), data[1][part]), device)
         return
-    if _is_graph(data):
-        data = [data]
+    data = [data] if _is_graph(data) else data
     if isinstance(data, Dataset) and not isinstance(data, IterableDataset):
         data = _loader(data, batch_size)
     if not isinstance(data, Iterable) or isinstance(data, (str, Tensor)):
@@ -66,8 +65,7 @@ def batches(data: object, device: torch.device, batch_size: int) -> Iterator[Bat
         raise ValueError("data must yield at least one batch, got none (a used-up iterator?)")
     every = itertools.chain([first], items)
     collected = map(default_collate, iter(lambda: list(itertools.islice(every, batch_size)), []))
-    for item in collected if _is_single(first) else every:
-        yield _batch(item, device)
+    yield from (_batch(item, device) for item in (collected if _is_single(first) else every))
 
 
 def count_batches(data: object, batch_size: int) -> int | None:
