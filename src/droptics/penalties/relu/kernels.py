@@ -97,21 +97,16 @@ def coin_gradient(slopes: Array, counts: Index, drop: Array, chosen: Index, resu
 @njit()
 def split_coins(counts: Index, chosen: Index) -> tuple[Index, Index]:
     """Two halves with nearly equal numbers of outcomes."""
-    left = np.empty(len(chosen), np.int64)
-    right = np.empty(len(chosen), np.int64)
-    many, few = 0, 0
-    log_left, log_right = 0.0, 0.0
-    for position in np.argsort(-counts[chosen], kind="mergesort"):
-        g = chosen[position]
-        if log_left <= log_right:
-            left[many] = g
-            many += 1
-            log_left += math.log(counts[g] + 1.0)
+    order = chosen[np.argsort(-counts[chosen], kind="mergesort")]
+    first = np.empty(len(order), np.bool_)
+    left, right = 0.0, 0.0
+    for position, g in enumerate(order):
+        first[position] = left <= right
+        if first[position]:
+            left += math.log(counts[g] + 1.0)
         else:
-            right[few] = g
-            few += 1
-            log_right += math.log(counts[g] + 1.0)
-    return left[:many], right[:few]
+            right += math.log(counts[g] + 1.0)
+    return order[first], order[~first]
 
 
 @njit(fastmath=_FAST)
