@@ -85,9 +85,9 @@ def test_sliding_blocks_taper():
 
 def test_sliding_blocks_that_no_unit_survives_are_refused():
     """Means that underflow have no multipliers; those that nearly do are what they are."""
-    with pytest.raises(ValueError, match=r"drop must be so small that units survive, got .*: 200 blocks cover a unit"):
+    with pytest.raises(ValueError, match=r"drop must be lower, got .*: no unit of 200 blocks"):
         SlidingBlock(1 - 1e-12, 400, 200)
-    with pytest.raises(ValueError, match="50 blocks cover a unit"):
+    with pytest.raises(ValueError, match="no unit of 50 blocks"):
         SlidingBlock(1 - 1e-12, 400, 351, "valid")
     for block, edges in ((25, "clipped"), (376, "valid")):
         law = SlidingBlock(1 - 1e-12, 400, block, edges)

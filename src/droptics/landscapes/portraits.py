@@ -70,7 +70,7 @@ def _points(moments: Moments, masks: MaskLaw) -> dict[str, list[tuple[float, flo
     for support in ((), (0,), (1,), (0, 1)):
         index = list(support)
         squares = _squares(noise[index][:, index], target)
-        if squares is None or bool((squares <= 0).any()):
+        if bool((squares <= 0).any()):
             continue
         for signs in product((1.0, -1.0), repeat=len(index)):
             weights = torch.zeros(1, 2, dtype=torch.float64)
@@ -80,20 +80,15 @@ def _points(moments: Moments, masks: MaskLaw) -> dict[str, list[tuple[float, flo
     return found
 
 
-def _squares(noise: Tensor, target: float) -> Tensor | None:
-    """The solution of (1 1^T + noise) squares = target 1 for at most two units; None where there is a line of them.
-
-    Of two units by Cramer's rule and what units have of their own, so that one beside a unit without noise is zero.
-    """
+def _squares(noise: Tensor, target: float) -> Tensor:
+    """Where (1 1^T + noise) squares = target 1, of two units by Cramer's rule; zero beside one without noise."""
     if len(noise) < 2:
         return target / (1 + noise.diagonal())
     (first, both), (_, second) = noise.tolist()
     level = 1e-14 * (1 + max(first, second))  # the noise of a law that is listed is rounded
     gaps = [gap if abs(gap) > level else 0.0 for gap in (second - both, first - both)]
-    determinant = (1 + both) * sum(gaps) + gaps[0] * gaps[1]
-    if determinant <= 0:
-        return None  # nothing is dropped, or both units at once: a circle
-    return noise.new_tensor(gaps) * (target / determinant)
+    # zero where nothing is dropped, or both units at once: a circle, of which the axes are shown
+    return noise.new_tensor(gaps) * (target / max((1 + both) * sum(gaps) + gaps[0] * gaps[1], 1e-300))
 
 
 def _runs(starts: Tensor, moments: Moments, masks: MaskLaw, steps: int, step_size: float, seed: int) -> Tensor:

@@ -100,9 +100,6 @@ def shrink_unequal(values: Spectrum, strengths: Spectrum) -> tuple[Tensor, Tenso
     return _pooled(values, strengths, shrinks=True)
 
 
-_NOTHING = float(np.finfo(np.float64).tiny)  # rates below have no inverse
-
-
 def _pooled(values: Tensor, strengths: Tensor, shrinks: bool) -> tuple[Tensor, Tensor]:
     """Spectrum and shares: numbers decide which units have one level, the levels are differentiable."""
     values = as_float_tensor(values, "values", 1)
@@ -117,7 +114,7 @@ def _pooled(values: Tensor, strengths: Tensor, shrinks: bool) -> tuple[Tensor, T
     rates, to_unit = strengths.to("cpu", torch.float64).sort(stable=True)
     spectrum = torch.nn.functional.pad(ordered[:width].clamp_min(0), (0, max(width - count, 0)))
     blocks, kept = (torch.from_numpy(part) for part in _pool(as_array(spectrum), as_array(rates), shrinks))
-    free = rates <= _NOTHING
+    free = rates <= np.finfo(float).tiny
     safe, none = torch.where(free, 1.0, rates), rates.new_zeros(width)
     # in units of the least rate of a block: squares of tiny rates, which slopes divide by, are zero
     unit = torch.full_like(none, torch.inf).scatter_reduce(0, blocks, safe.detach(), "amin")[blocks]
@@ -132,7 +129,7 @@ def _pooled(values: Tensor, strengths: Tensor, shrinks: bool) -> tuple[Tensor, T
 
 def _pool(spectrum: Array, rates: Array, shrinks: bool) -> tuple[Array, Array]:
     """Pool adjacent violators, as levels must not fall: the block of every unit, and which values make its level."""
-    free = int((rates <= _NOTHING).sum())  # units that are never dropped take the largest values for nothing
+    free = int((rates <= np.finfo(float).tiny).sum())  # units that are never dropped take the largest values
     found: list[tuple[int, tuple[float, int]]] = []
     for start in range(free, len(rates)):
         begin, current = start, _level(spectrum[start : start + 1], rates[start : start + 1], shrinks)

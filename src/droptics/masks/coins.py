@@ -174,9 +174,6 @@ class Block(RatedLaw):
         return self.common_strength * torch.diagonal(blocks, dim1=-4, dim2=-2).sum((-3, -2, -1))
 
 
-_LEAST = 700  # less than the logarithm of the largest number, with room for what multiplies it
-
-
 @dataclass(frozen=True, eq=False)
 class SlidingBlock(CoinLaw):
     """DropBlock as first proposed: the block that starts at each position falls with probability `drop`.
@@ -203,11 +200,8 @@ class SlidingBlock(CoinLaw):
         if value.numel() != 1:
             raise ValueError(f"drop must be one number for SlidingBlock, got {value.numel()} of them")
         cover = block if edges == "clipped" else min(block, size - block + 1)
-        if is_readable(value) and float(-cover * torch.log1p(-value.detach())) > _LEAST:
-            raise ValueError(
-                f"drop must be so small that units survive, got {value.item()}: {cover} blocks cover a unit, and all "
-                f"of them stand with a chance below exp(-{_LEAST}); lower drop or block"
-            )
+        if is_readable(value) and float(-cover * torch.log1p(-value.detach())) > 700:  # exp(700) is a number
+            raise ValueError(f"drop must be lower, got {value.item()}: no unit of {cover} blocks survives in float64")
         object.__setattr__(self, "drop", value.reshape(()))
         object.__setattr__(self, "positions", int(size))
         object.__setattr__(self, "block", int(block))
