@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from droptics.evidence.claims import REFUTED, Claim
 
 INTRODUCTION = """From the registry of claims; every line is one that `droptics verify` runs. Theorems, what fails and
-what is new and proved are said in words, the rest is named; a name leads to the statement in full, to what is wrong
-with it and to its check."""
+what is new, proved and short are said in words, the rest is named; a name leads to the statement in full, to what is
+wrong with it and to its check."""
+SHORT = 70  # words of what is new that a page says
 
 
 def summary_pages(claims: Sequence[Claim], titles: Mapping[str, str]) -> dict[str, str]:
@@ -25,7 +26,7 @@ def summary_pages(claims: Sequence[Claim], titles: Mapping[str, str]) -> dict[st
         theorems = [claim for claim in stands if "-thm" in claim.id and _tells(claim)]
         slips = [claim for claim in own if claim.verdict in REFUTED and claim.verdict != "false"]
         new = [claim for claim in claims if claim.paper == "droptics" and _first_named(claim, titles) == paper]
-        proved = [claim for claim in new if _is_proved(claim)]
+        proved = [claim for claim in new if _is_proved(claim) and len(claim.statement.split()) <= SHORT]
         groups: dict[str, tuple[Sequence[Claim], Sequence[Claim]]] = {
             "Stands": (theorems, [claim for claim in stands if claim not in theorems]),
             "Stands under a condition": ([claim for claim in own if claim.verdict == "holds only if"], ()),
