@@ -74,9 +74,8 @@ def k_support(values: Tensor, k: int) -> Tensor:
 
     With a_1 >= a_2 >= ... the sorted absolute values (padded with zeros), T_rho the sum from rho on, and rho the
     LARGEST index in 1..k with rho = 1 or a_{rho-1} >= T_rho / (k - rho + 1) (the printed rule picks another one):
-    norm^2 = sum_{i < rho} a_i^2 + T_rho^2 / (k - rho + 1).
-    k = 1 gives the sum of absolute values, k >= number of non-zeros the Euclidean norm. O(d log d), batched over
-    leading dimensions, differentiable.
+    norm^2 = sum_{i < rho} a_i^2 + T_rho^2 / (k - rho + 1). k = 1 gives the sum of absolute values, k >= number of
+    non-zeros the Euclidean norm. O(d log d), batched over leading dimensions, differentiable.
 
     >>> round(float(k_support(torch.tensor([1.0, 1.0, 1.0], dtype=torch.float64), 2) ** 2), 12)
     4.5

@@ -19,12 +19,11 @@ from droptics.estimates import Estimate
 def linear_margin(data: Sample, tolerance: NonNegative = 1e-6) -> float:
     """The maximum over unit v of min_i y_i v.x_i / ||x_i||, for labels y = +-1 and a separator through the origin.
 
-    It is the distance of the origin to the convex hull of the points y_i x_i / ||x_i||; 0 when they are not
-    separable. Non-negative least squares on a growing set of the worst examples; the value returned is the margin
-    that the separator found really has, so it never overstates. Times (1 - drop) / 2 it satisfies the margin
-    assumption of lazy dropout training (Assumption 2 of thesis chapter 5) with a constant map.
-    Cost: O(n d) per round, and a non-negative least squares problem of the worst examples so far. Claim:
-    thesis-asm2-corrected.
+    It is the distance of the origin to the convex hull of the points y_i x_i / ||x_i||; 0 when they are not separable.
+    Non-negative least squares on a growing set of the worst examples; the value returned is the margin that the
+    separator found really has, so it never overstates. Times (1 - drop) / 2 it satisfies the margin assumption of lazy
+    dropout training (thesis-asm2-corrected) with a constant map.
+    Cost: O(n d) per round, and a non-negative least squares problem of the worst examples so far.
     """
     check_arguments(linear_margin, locals())
     points = _signed(data).double().cpu().numpy()
@@ -49,11 +48,10 @@ def gate_margin(
 ) -> Estimate:
     """The margin of a random ReLU layer's gates: max over ||P_r|| <= 1 of min_i y_i mean_r b_r 1{w_r.x_i >= 0} P_r.x_i.
 
-    The finite-width form of that margin assumption, with w_r ~ N(0, I), inputs scaled to unit norm, and
-    the mask replaced by its mean 1 - drop. Two-sided: the lower end is the margin of the P found, the upper end the
-    value of the dual weights found; multiplicative weights narrow the gap as 1 / sqrt(steps). Never above
-    (1 - drop) / 2 in the limit of large width. O(steps n width d) time, O(width d) memory beyond the gates.
-    Claim: thesis-asm2-corrected.
+    The finite-width form of that margin assumption (thesis-asm2-corrected), with w_r ~ N(0, I), inputs of unit norm,
+    and the mask replaced by its mean 1 - drop. Two-sided: the lower end is the margin of the P found, the upper end the
+    value of the dual weights found; multiplicative weights narrow the gap as 1 / sqrt(steps). Never above (1 - drop) /
+    2 in the limit of large width. O(steps n width d) time, O(width d) memory beyond the gates.
     """
     check_arguments(gate_margin, locals())
     keep = 1 - float(as_drop(drop))

@@ -60,9 +60,7 @@ class Whitened:
         units = powers_of_two(torch.from_numpy(np.sqrt(weights @ X**2))).numpy()
         maps = _inverse_roots(X / units, weights, block)
         rows = _apply(X / units, maps)
-        input_mean, target_mean = (
-            (weights @ X, weights @ Y) if intercept else (np.zeros_like(X[0]), np.zeros_like(Y[0]))
-        )
+        input_mean, target_mean = intercept * (weights @ X), intercept * (weights @ Y)
         centered = rows - _apply((input_mean / units)[None], maps)
         residual = Y - target_mean
         roots = np.sqrt(weights)[:, None]
@@ -144,10 +142,8 @@ class Whitened:
                 change = single * found if single is not None else shares * self._blocks(index, found)
                 change += rows
                 fresh = inverse(change)
-                found -= fresh
-                settled = np.abs(found).max() <= 1e-14 * np.abs(fresh).max()  # the next change is ten times smaller
-                found = fresh
-                if settled:
+                moved, found = np.abs(found - fresh).max(), fresh
+                if moved <= 1e-14 * np.abs(found).max():  # the next change is ten times smaller
                     break
         solution[index] = found
 
@@ -158,10 +154,8 @@ class Whitened:
         if strength == 0:
             solution[index] = z
             return
-        direction, image = z, residual
-        power = (residual * z).sum(1)
+        direction, image, power = z, residual, (residual * z).sum(1)
         stop = power * 1e-27  # squared energy norm of the error
-        copies = self.copies
         for _ in range(MAX_STEPS):
             active = power > stop
             if not active.any():
@@ -170,9 +164,8 @@ class Whitened:
                 index, residual, direction, image, power, stop = (
                     part[active] for part in (index, residual, direction, image, power, stop)
                 )
-            moved = image - strength * copies[index, None] * self._blocks(index, direction)
-            curvature = (direction * moved).sum(1)
-            step = (power / curvature)[:, None]
+            moved = image - strength * self.copies[index, None] * self._blocks(index, direction)
+            step = (power / (direction * moved).sum(1))[:, None]
             solution[index] += step * direction
             residual = residual - step * moved
             z = inverse(residual)

@@ -192,8 +192,6 @@ class SlidingBlock(CoinLaw):
 
     def __init__(self, drop: float | Tensor, size: Count, block: Count, edges: Edges = "clipped") -> None:
         check_arguments(SlidingBlock.__init__, locals())
-        if edges not in ("clipped", "valid"):
-            raise ValueError(f"edges must be 'clipped' or 'valid', got {edges!r}")
         if edges == "valid" and block > size:
             raise ValueError(f"block must not exceed size with edges='valid', got block {block} and size {size}")
         value = as_drop(drop)

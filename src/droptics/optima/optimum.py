@@ -184,9 +184,8 @@ def certify(model: Model, data: Data, masks: MaskLaw) -> Certificate:
     """How far the criterion of a given model is above a proved lower bound for all models of its shape.
 
     Objective and bound are float64 for data of any precision, and the bound is lowered by its own rounding. A bound
-    above the objective by more than rounding raises CertificateError.
-    Cost: that of `optimum` without its factors, and of `criterion`. Claim: that of `optimum`, see
-    mianjy2018-thm3.6, pal2020-thm2.6 and droptics-any-law.
+    above the objective by more than rounding raises CertificateError. Cost: that of `optimum` without its factors, and
+    of `criterion`. Claim: that of `optimum`, see mianjy2018-thm3.6, pal2020-thm2.6 and droptics-any-law.
     """
     check_triple(model, data, masks)
     bound, claim = certify_bound(model, data, masks)

@@ -35,9 +35,8 @@ def penalty(
     vmap MonteCarlo, whose draws decide which interval they carry, has the same masks for one member after the other.
 
     Cost: ClosedForm O(n units outputs) for uncorrelated units; Enumerate and MonteCarlo one evaluation per mask;
-    SecondOrder a second derivative per unit, or a formula on the last layer.
-    Claims: mianjy2018-lemA.1, pal2020-lem2.1, pal2020-lem3.1, thesis-prop8, thesis-prop3, thesis-prop5,
-    droptics-certified, droptics-logistic.
+    SecondOrder a second derivative per unit, or a formula on the last layer. Claims: mianjy2018-lemA.1, pal2020-lem2.1,
+    pal2020-lem3.1, thesis-prop8, thesis-prop3, thesis-prop5, droptics-certified, droptics-logistic.
 
     >>> import torch
     >>> from droptics.data import Moments

@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
@@ -192,7 +192,8 @@ class _Training(State):
         if self.step == 0:
             self.recorder.record(0, self.descent.model(), self.guard.frozen)
         closed = self._closed()
-        with _bar(self.settings.progress, self.step, steps) as bar:
+        shown = self.settings.progress and sys.stderr.isatty()  # else there is not even the bar's own thread
+        with tqdm(total=steps, initial=self.step, unit="step") if shown else nullcontext() as bar:
             while self.step < steps and not closed and len(self.guard.frozen) < len(self.seeds):
                 begin, end = self.step, min(steps, self.step + self.stream.length)
                 draws = self.stream.next(end - begin)
@@ -258,8 +259,3 @@ def _chosen(engine: EngineName, model: Model, single: bool) -> EngineName:
     if engine != "auto":
         return engine
     return "kernel" if cpu else "products" if reason else "persistent"
-
-
-def _bar(progress: bool, step: int, steps: int) -> AbstractContextManager[Any]:
-    """A progress bar where one is wanted and there is a terminal; else nothing, not even the bar's own thread."""
-    return tqdm(total=steps, initial=step, unit="step") if progress and sys.stderr.isatty() else nullcontext()
