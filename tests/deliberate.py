@@ -276,8 +276,8 @@ SECOND = (
     defect(
         "heads.leave_one_out",
         "the mean of the targets forgets their weights",
-        "(weights @ X, weights @ Y) if intercept",
-        "(weights @ X, Y.mean(0)) if intercept",
+        "intercept * (weights @ Y)",
+        "intercept * Y.mean(0)",
     ),
     defect(
         "landscapes.derivatives",
@@ -1391,8 +1391,8 @@ NINTH = (
     defect(
         "penalties.relu.kernels",
         "a coin of the right half is another one",
-        "right[few] = g",
-        "right[few] = chosen[few]",
+        "return order[first], order[~first]",
+        "return order[first], chosen[~first]",
     ),
     defect(
         "rates.stationary",
