@@ -34,6 +34,9 @@ WORD = re.compile(r"[A-Za-z]+")
 PRODUCTS = {"UV", "UD", "VD", "UQ", "VQ", "UA", "VA", "qW", "Wx", "Mx", "Cyx", "Cyy", "mdT", "mT"}
 STRONG = re.compile(r"\|\||[A-Za-z)\]|}]\^|[A-Za-z|)]_[A-Za-z0-9{(*]|sqrt\(")
 PLAIN = re.compile(r"[-A-Za-z0-9+*/=().,|<>\[\]{}^_']+")
+# names of the library: parts of three letters or more between dots or underscores, the first one no letter of a formula
+CODE = re.compile(r"([A-Za-z]{3,}\d?(?:[._][A-Za-z]{3,}\d?)*(?:[._][A-Za-z]{3,}\d?|_))(?:[=(][^\s;]*)?")
+TENFOLD = re.compile(r"\b(\d+(?:\.\d+)?)e(-?\d+)\b")
 OPERATORS = ("+", "-", "=", "/", "<", ">", *RELATIONS)
 END = re.compile(r"[.,;:]+$")
 # what comes after these is a number of the print
@@ -61,14 +64,17 @@ def typeset(text: str) -> str:
             found.append(_formula([*run, core]) + (ends.group() if ends else ""))
             run = []
             continue
-        found += [*([_formula(run)] if run else []), escape(token)]
+        found += [
+            *([_formula(run)] if run else []),
+            _code(core) + token[len(core) :] if _is_code(core) else escape(token),
+        ]
         run = []
     return " ".join([*found, *([_formula(run)] if run else [])])
 
 
 def _kind(token: str) -> str:
     """Whether a token is surely part of a formula, may be one, or is a word."""
-    if "`" in token:
+    if "`" in token or _is_code(token):
         return ""
     if STRONG.search(token) or token.strip("()[]") in LETTERS or token in RELATIONS:
         return "surely"
@@ -81,6 +87,18 @@ def _kind(token: str) -> str:
     if PLAIN.fullmatch(token) and short and token not in ("a", "A", "-"):
         return "maybe"
     return ""
+
+
+def _is_code(token: str) -> bool:
+    named = CODE.fullmatch(token)
+    first, *others = re.split("[._]", named.group(1)) if named else ("",)
+    return named is not None and (first not in LETTERS | NAMES or len(others) > 1) and "`" not in token
+
+
+def _code(token: str) -> str:
+    """A name as code, with its arguments where all of them stand in this token."""
+    name = token if _balanced([token]) else token.partition("(")[0]
+    return f"`{name}`{escape(token[len(name) :])}"
 
 
 def _formula(run: list[str]) -> str:
@@ -124,6 +142,7 @@ def _depths(run: list[str]) -> list[int]:
 def to_tex(text: str) -> str:
     """A formula in plain text as TeX."""
     text = re.sub(r"(?<![_^])\{([^{}]*)\}", r"\\{\1\\}", text)  # braces that are shown
+    text = TENFOLD.sub(lambda m: f"{m.group(1)} \\cdot ".removeprefix("1 \\cdot ") + f"10^({m.group(2)})", text)
     text = re.sub(r"sqrt (\w+)", r"sqrt(\1)", text)
     for opening in ("sqrt(", "^(", "_("):
         text = _grouped(text, opening)

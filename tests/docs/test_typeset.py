@@ -27,6 +27,8 @@ pytest.importorskip("docutils", reason="formulas are typeset by docutils, which 
         ("Mbar = Cyx C^-1/2", r"\bar M = C_{yx} C^{-1/2}"),
         ("I{z < 0} <= sum_{i<=j} x_i", r"I\{z < 0\} \le \sum _{i \le j} x_{i}"),
         ("f(UD, VD^-1) = f(U,V)", "f(UD, VD^{-1}) = f(U,V)"),
+        ("|x| <= 1e-9", r"\vert x\vert \le 10^{-9}"),
+        ("|x| <= 2.5e3", r"\vert x\vert \le 2.5 \cdot 10^{3}"),
     ],
 )
 def test_plain_text_becomes_tex(text, tex):
@@ -44,6 +46,12 @@ def test_plain_text_becomes_tex(text, tex):
         ("from 2 to 5", "from 2 to 5"),
         ("all pairs (U, V), x or y", "all pairs $(U, V)$, $x$ or $y$"),
         ("of some (f(U, or V)", "of some (f(U, or V)"),
+        ("with train_lazy, at lam", r"with `train_lazy`, at $\lambda$"),
+        ("beta_robust_error and eta_tr", r"`beta_robust_error` and $\eta _{\mathrm{tr}}$"),
+        ("its weights_ by bounds.lazy(data) are", "its `weights_` by `bounds.lazy(data)` are"),
+        ("of schur_horn(values, targets) are", "of `schur_horn`(values, targets) are"),
+        ("labels other than ignore_index=-100;", "labels other than `ignore_index=-100`;"),
+        ("sigma_max of the end", r"$\sigma _{\max }$ of the end"),
         ("see `x_1` and a", r"see \`x\_1\` and a"),
     ],
 )
