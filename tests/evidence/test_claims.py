@@ -462,8 +462,8 @@ def test_a_claim_that_cannot_run_is_an_error_that_names_itself():
 def test_pages_are_written(tmp_path):
     results = verify(["pal2020-eq3", "pal2020-eq3-corrected", "mianjy2018-misprints"])
     table, errata = write_pages(results, tmp_path)
-    assert '| <a id="pal2020-eq3"></a>`pal2020-eq3` |' in table.read_text()
-    assert "not checked" in table.read_text()
+    assert f'| <a id="pal2020-eq3"></a>`pal2020-eq3`<br>**slip**<br>{results[0].claim.source} | ' in table.read_text()
+    assert "`mianjy2018-misprints`<br>**not checked**<br>" in table.read_text()
     heads = [block for block in table.read_text().split("\n\n") if block.startswith("#")]  # blank lines around them
     assert heads == ["# Claims", *dict.fromkeys(f"## {result.claim.paper}" for result in results)]
     text = errata.read_text()

@@ -15,7 +15,7 @@ from droptics.evidence.claims import REFUTED, VERDICTS, Claim, Result, Verdict
 from droptics.files import write_text
 
 SOURCES = "https://github.com/droptics/droptics/blob/main/src/droptics/papers"
-COLUMNS = ("id", "where", "verdict", "statement", "check, and what it runs")
+COLUMNS = ("id, verdict and place", "statement, check, and what it runs")
 KINDS: dict[Verdict, str] = {
     "false": "Statements that are false",
     "slip": "Slips of print or proof",
@@ -63,8 +63,9 @@ def _row(result: Result) -> tuple[str, ...]:
         note = f" *{claim.erratum.wrong}* Corrected: `{claim.corrected}`."
     runs = ", ".join(f"{{py:obj}}`~droptics.{name}`" for name in claim.objects)
     checked = "; ".join(part for part in (check_place(claim), runs) if part)
-    cells = (f'<a id="{claim.id}"></a>`{claim.id}`', claim.source, result.verdict, f"{claim.statement}{note}", checked)
-    return tuple(text.replace("|", "\\|") for text in cells)
+    named = f'<a id="{claim.id}"></a>`{claim.id}`<br>**{result.verdict}**<br>{claim.source}'
+    told = f"{claim.statement}{note}{checked and '<br>'}{checked}"
+    return named.replace("|", "\\|"), told.replace("|", "\\|")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

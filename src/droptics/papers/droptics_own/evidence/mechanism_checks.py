@@ -208,7 +208,7 @@ def written_pages(scale: float) -> list[Comparison]:
     found.append(same("4 statements; holds: 1, holds only if: 1, false: 1, slip: 1." in page, True, "counted", scale))
     source = f"{SOURCES}/droptics_own/evidence/mechanism_checks.py#L{_good.__code__.co_firstlineno}"
     place = f"[`droptics_own/evidence/mechanism_checks.py: _good`]({source})"
-    line = '| <a id="toy-thm1"></a>`toy-thm1` | Toy, p. 1 | holds | One is one. *Note.* | '
+    line = '| <a id="toy-thm1"></a>`toy-thm1`<br>**holds**<br>Toy, p. 1 | One is one. *Note.*<br>'
     line += f"{place}; {{py:obj}}`~droptics.compare` |"
     found.append(same(line in page, True, "a line of the table", scale))
     found.append(
