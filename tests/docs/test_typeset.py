@@ -52,7 +52,8 @@ def test_plain_text_becomes_tex(text, tex):
         ("of schur_horn(values, targets) are", "of `schur_horn`(values, targets) are"),
         ("labels other than ignore_index=-100;", "labels other than `ignore_index=-100`;"),
         ("sigma_max of the end", r"$\sigma _{\max }$ of the end"),
-        ("see `x_1` and a", r"see \`x\_1\` and a"),
+        ("see `x_1`, and a", "see `x_1`, and a"),
+        ("see `x_1 and a", r"see \`x\_1 and a"),
     ],
 )
 def test_words_stay_words(text, shown):
