@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -62,6 +63,26 @@ def test_links_are_followed(tmp_path):
     assert (tmp_path / "there").read_text() == "text"
 
 
+@posix
+def test_names_may_be_as_long_as_the_file_system_allows(tmp_path):
+    for name in ("\u5831" * 80 + ".txt", "x" * 251 + ".txt", "a." + "b" * 253):
+        write_text(tmp_path / name, "text")
+        assert (tmp_path / name).read_text() == "text"
+
+
+@linux
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no folder in memory")
+def test_files_in_memory_are_replaced_like_any_other():
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        path, other = Path(folder) / "page.html", Path(folder) / "old.html"
+        write_text(path, "old")
+        os.link(path, other)  # shows whether the old file was written into
+        write_text(path, "new")
+        assert (path.read_text(), other.read_text()) == ("new", "old")
+        with pytest.raises(ValueError, match="must end in"):
+            check_target(path, ".png")
+
+
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
 @posix
 def test_modes_follow_the_umask(tmp_path, mask):
@@ -91,6 +112,7 @@ def test_left_over_partial_files_are_swept_and_no_others(tmp_path):
         "alive": mine,
         "elsewhere": f".ours.00000000-{ended.pid}-{token}.partial.json",
         "old": f".theirs.00000001-{ended.pid}-{token}.partial",
+        "beyond": f".ours.{machine}-{10**20}-{token}.partial.json",  # a number that no process has
         "foreign": ".notes.partial",
         "plain": "ours.partial.json",
     }
@@ -146,6 +168,8 @@ def test_targets_are_judged_before_the_work(tmp_path, monkeypatch):
     for check in (check_target, check_folder):
         with pytest.raises(ValueError, match="leads back to itself"):
             check(tmp_path / "circle")
+        with pytest.raises(ValueError, match="leads back to itself"):
+            check(tmp_path / "circle" / "far" / "away")
         with pytest.raises(ValueError, match="home folder"):
             check("~nobody-of-this-name/x")
     assert check_target("/dev/null", ".safetensors") == Path("/dev/null")

@@ -17,9 +17,10 @@ from pathlib import Path
 
 from droptics.files.limits import from_home
 
-_PARTIAL = re.compile(r"^\..*\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.partial")
+_PARTIAL = re.compile(r"^\..*\.([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.partial", re.DOTALL)
 _ABANDONED = 24 * 3600.0  # seconds after which the partial file of another machine counts as left over
-_STREAMS = ("/dev/", "/proc/")
+_PART = 100  # bytes of a name and of its suffix that a partial file keeps, as names may have 255 in all
+_STREAMS = ("/dev/std", "/dev/fd/", "/proc/")  # of which some may be regular files
 
 
 @contextmanager
@@ -76,10 +77,10 @@ def check_folder(path: str | os.PathLike[str], name: str = "--out") -> Path:
     """The path, or one clear error where no folder can be made or written there."""
     folder = from_home(path)
     there = Path(os.path.realpath(folder))
-    if there.is_symlink():  # what is left of a circle
-        raise ValueError(f"{name} {folder} is a link that leads back to itself; name another place")
-    while not there.exists() and there != there.parent:
+    while not (there.exists() or there.is_symlink() or there == there.parent):
         there = there.parent
+    if there.is_symlink():  # what is left of a circle
+        raise ValueError(f"{name} {folder}: the link {there} leads back to itself; name another place")
     if not there.is_dir():
         raise ValueError(f"{name} {folder} needs a folder where {there} is a file; name another place")
     if not os.access(there, os.W_OK | os.X_OK):
@@ -101,7 +102,7 @@ def _left_over(entry: os.DirEntry[str], machine: str, process: int) -> bool:
         return time.time() - entry.stat(follow_symlinks=False).st_mtime > _ABANDONED
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # no system gives numbers that large
         return True
     except OSError:
         return False  # it runs, as another user
@@ -112,8 +113,9 @@ def _left_over(entry: os.DirEntry[str], machine: str, process: int) -> bool:
 def _aside(folder: Path, target: Path) -> Iterator[Path]:
     """A new empty file that says whose it is, gone when the block ends."""
     owner = f"{_machine()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    suffix = target.suffix
-    partial = folder / f".{target.name.removesuffix(suffix)[:100]}.{owner}.partial{suffix}"
+    suffix = target.suffix if len(os.fsencode(target.suffix)) <= _PART else ""
+    stem = os.fsencode(target.name.removesuffix(suffix))[:_PART].decode(errors="ignore")
+    partial = folder / f".{stem}.{owner}.partial{suffix}"
     try:
         partial.touch(exist_ok=False)
         yield partial

@@ -23,11 +23,11 @@ from unittest import mock
 import numpy as np
 
 from droptics.evidence.claims import Comparison, compare
-from droptics.files import check_folder, check_target, replacing, write_text
+from droptics.files import check_folder, check_target, limits, replacing, write_text
 from droptics.files.archives import is_plain, unpack, zip_members
 from droptics.files.arrays import read_npy, read_npz, read_numpy_tensors, read_tensors, write_arrays, write_tensors
 from droptics.files.limits import allowance, check_regular, check_unpacked, opened
-from droptics.papers.droptics_own.telling import refuses, same
+from droptics.papers.droptics_own.telling import fails, refuses, same
 from droptics.papers.instances import normal
 
 
@@ -38,6 +38,10 @@ def written_files(scale: float) -> list[Comparison]:
         folder = Path(os.path.realpath(name))
         target = folder / "inner" / "text.txt"
         write_text(target, "a\nb\n")
+        for long in ("\u00e9" * 120 + ".txt", "a." + "b" * 200):
+            write_text(folder / "long" / long, long)
+            told_back = (folder / "long" / long).read_text(encoding="utf-8")
+            found.append(same(told_back, long, f"a name of {len(long)} letters", scale))
         found.append(same(target.read_bytes(), b"a\nb\n", "a text", scale))
         try:
             with replacing(target) as partial:
@@ -86,6 +90,7 @@ def _swept(folder: Path, target: Path, scale: float) -> list[Comparison]:
     old = time.time() - 25 * 3600
     cases = {
         f".x.{machine}-{1 << 22}-{'a' * 8}.partial.txt": True,  # no process has that number
+        f".v.{machine}-{10**20}-{'a' * 8}.partial.txt": True,  # nor that
         f".x.{machine}-{os.getpid()}-{'a' * 8}.partial.txt": False,
         f".x.{other}-1-{'a' * 8}.partial": True,
         f".y.{other}-1-{'b' * 8}.partial": False,
@@ -116,9 +121,26 @@ def _swept(folder: Path, target: Path, scale: float) -> list[Comparison]:
     (folder / "circle").symlink_to(folder / "circle")
     found.append(refuses(lambda: check_target(folder / "circle"), "leads back to itself"))
     found.append(refuses(lambda: check_folder(folder / "circle"), "leads back to itself"))
+    for call in (check_target, check_folder):
+        below = folder / "circle" / "far" / "away"
+        found.append(refuses(lambda call=call, below=below: call(below), "leads back to itself"))
+    if os.access("/dev/shm", os.W_OK):
+        found += _in_memory(scale)
     found.append(same(check_target("/dev/null", ".png"), Path("/dev/null"), "a stream needs no suffix", scale))
     found.append(refuses(lambda: check_regular(Path("/dev/null")), "not a regular file"))
     return found
+
+
+def _in_memory(scale: float) -> list[Comparison]:
+    """A file in memory, below /dev, is replaced and needs its suffix like any other."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
+        path, old = Path(name) / "a.txt", Path(name) / "old.txt"
+        write_text(path, "old")
+        os.link(path, old)
+        write_text(path, "new")
+        texts = path.read_text(encoding="utf-8"), old.read_text(encoding="utf-8")
+        found = [same(texts, ("new", "old"), "a file in memory", scale)]
+        return [*found, refuses(lambda: check_target(path, ".png"), "must end in .png")]
 
 
 def _through(folder: Path, scale: float) -> list[Comparison]:
@@ -158,6 +180,7 @@ def _packed(folder: Path, scale: float) -> list[Comparison]:
     most = gzip.compress(bytes(1 << 25), 1)
     (folder / "large.gz").write_bytes(most)
     with opened(folder / "large.gz") as stream:
+        found.append(refuses(lambda: stream.read((1 << 24) + 1), "asks for a piece"))
         found.append(compare(len(stream.read()), "==", scale * (1 << 25), "as much as may be unpacked"))
     (folder / "bomb.gz").write_bytes(most + gzip.compress(b"0"))
 
@@ -166,6 +189,13 @@ def _packed(folder: Path, scale: float) -> list[Comparison]:
             stream.read()
 
     found.append(refuses(unpacked, "unpacks to more than 33,554,432 bytes"))
+    # where less is free, 30 times a size that padding makes 7,000 bytes
+    share = np.random.default_rng(1).bytes(6000)
+    for more in (0, 1):
+        packed = gzip.compress(share + bytes(30 * 7000 - len(share) + more), 9)
+        (folder / "bomb.gz").write_bytes(packed.ljust(7000, b"\0"))
+        with mock.patch.object(limits, "TEXT_FREE", 1000):
+            found.append(compare(fails(unpacked, ValueError), "==", scale * more, f"30 times its size and {more}"))
     (folder / "broken.gz").write_bytes(gzip.compress(content)[:-5])
 
     def broken() -> None:
