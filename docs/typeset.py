@@ -64,10 +64,8 @@ def typeset(text: str) -> str:
             found.append(_formula([*run, core]) + (ends.group() if ends else ""))
             run = []
             continue
-        found += [
-            *([_formula(run)] if run else []),
-            _code(core) + token[len(core) :] if _is_code(core) else escape(token),
-        ]
+        word = _code(core) + token[len(core) :] if _is_code(core) else escape(token)
+        found += [*([_formula(run)] if run else []), token if token.count("`") == 2 else word]
         run = []
     return " ".join([*found, *([_formula(run)] if run else [])])
 

@@ -65,3 +65,10 @@ def test_the_bars_of_a_norm_stay_on_their_line(tex):
     """Browsers lower a bar that may stretch where it has an index; those around something tall have to stretch."""
     bars = [line for line in mathml(tex).splitlines() if "‖" in line]
     assert [('stretchy="false"' in bar) for bar in bars] == [r"\left" not in tex] * 2
+
+
+def test_braces_are_as_tall_as_what_they_hold():
+    assert [line.strip() for line in mathml(r"\{z < 0\}").splitlines() if "stretchy" in line] == [
+        '<mo stretchy="false">{</mo>',
+        '<mo stretchy="false">}</mo>',
+    ]

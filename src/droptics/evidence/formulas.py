@@ -17,7 +17,7 @@ def mathml(tex: str, block: bool = False) -> str:
         return f"<code>{html.escape(tex)}</code>"
     found = str(tex2mathml(re.sub(r"(\\(?:bar|hat|tilde) ?[A-Za-z])", r"{\1{}}", tex), as_block=block))
     found = found.replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")  # HTML knows the element
-    if r"\left" not in tex:  # a bar that may stretch ends below its line where it has an index
-        found = found.replace("<mo>‖</mo>", '<mo stretchy="false">‖</mo>')
+    if r"\left" not in tex:  # a bar that may stretch ends below its line where it has an index, braces are too tall
+        found = re.sub("<mo>([‖{}])</mo>", r'<mo stretchy="false">\1</mo>', found)
     # common fonts draw the bar as nothing, and accents on top of the letter instead of above it
     return found.replace('stretchy="false">\u02c9', ">\u2212").replace('accent="true"', 'accent="false"')
