@@ -161,3 +161,16 @@ def test_eight_of_a_kind_are_told_apart_in_black_and_white():
     for axes in (curves, bars, *plots.panels([panel, marked]).axes, surfaces):
         looks = without_color(axes)
         assert len(looks) == len(set(map(str, looks))) >= 3
+
+
+def test_no_kind_of_points_is_left_out():
+    """There are eight markers; a ninth kind takes the first again."""
+    marks = {str(number): ([0.0], [float(number)]) for number in range(10)}
+    axes = plots.panels([plots.Panel("t", "x", "y", {}, marks=marks)]).axes[0]
+    assert [line.get_ydata()[0] for line in axes.lines] == [float(number) for number in range(10)]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(marks)
+
+
+def test_a_flat_landscape_has_no_contours():
+    axes = plots.landscape([0.0, 1.0], [[2.0, 2.0], [2.0, 2.0]], {"m": [(0.0, 1.0)]}).axes[0]
+    assert axes.collections[-1].get_offsets().tolist() == [[0.0, 1.0]]

@@ -97,7 +97,7 @@ def landscape(
     axes = figure.axes[0]
     low, high = min(map(min, values)), max(map(max, values))
     # dense at the bottom, where the critical points are
-    levels = [low + (high - low) * (i / 40) ** 3 for i in range(1, 41)]
+    levels = [low + (high - low) * (i / 40) ** 3 for i in range(1, 41) if high > low]
     axes.contour(axis, axis, values, levels=levels, colors="#999999", linewidths=0.5)
     shapes = {"global minimum": ("*", COLORS[2]), "strict saddle": ("X", COLORS[1]), "local maximum": ("^", COLORS[3])}
     for look, run in zip(_curves(len(trajectories)), trajectories, strict=True):
@@ -150,8 +150,8 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         axes.plot(curve[0], curve[1], label=name, **look)
         if len(curve) == 4:
             axes.fill_between(curve[0], curve[2], curve[3], color=look["color"], alpha=0.2, linewidth=0)
-    for color, marker, (name, points) in zip(reversed(COLORS), MARKERS, panel.marks.items(), strict=False):
-        axes.plot(points[0], points[1], marker, color=color, label=name, markersize=5)
+    for i, (name, points) in enumerate(panel.marks.items()):
+        axes.plot(*points[:2], MARKERS[i % len(MARKERS)], color=COLORS[-1 - i % len(COLORS)], label=name, markersize=5)
     for name, level in panel.levels.items():
         axes.axhline(level, color="#555555", linestyle="--", linewidth=1, label=name)
     axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel, title=panel.title)
