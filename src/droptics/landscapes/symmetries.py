@@ -19,7 +19,7 @@ def symmetry_dimension(model: Model, data: Data) -> int:
 
     Hidden nodes may be rescaled, W_i -> D W_i and W_{i+1} -> W_{i+1} D^-1 (mianjy2018-rem3.1), and inputs and outputs
     rotated together as far as E[y x^T] and E[x x^T] do not change; a tied network has only the rotations. Counted where
-    every input has its own units and nodes are balanced (`in_own_units`).
+    every input has its own units and nodes are balanced (`in_own_units`). Beyond 400 pairs of axes nothing is rotated.
     """
     model, moments = in_own_units(model, data)
     weights = to_chain(model, model.tensors)

@@ -33,13 +33,15 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "white-in-full",
         "spectra.coordinates.whiten of moments, samples, entries in product proportions and isotropic measurements has "
-        "coordinates in which the risk of a map W is constant + ||target - W'||^2, the criterion that of the examples "
-        "and the spectrum the singular values of W (E x x^T)^(1/2); others are refused. `slack`, what rounding may "
-        "take off a bound, is its formula where second moments are read. symmetry_dimension is the rank of what "
-        "rotations and rescalings of units move.",
+        "coordinates, W' of a map W, in which its risk is constant + ||target - W'||^2, the criterion that of examples "
+        "and the spectrum the singular values of W', with inputs those of W (E x x^T)^(1/2); other entries and "
+        "measurements are refused. `slack`, what rounding may take off a bound, is its formula where second "
+        "moments are read. symmetry_dimension is the rank, to 1e-8, of what rescalings of units and, among at most 400 "
+        "pairs of axes, rotations move.",
         pair(white_checks.white_in_full),
         ("data.Sample", "data.Moments", "data.Entries", "data.Measurements"),
-        "Sums over the examples; symmetries counted by hand.",
+        "Sums over the examples; symmetries counted by hand. Directions of the inputs below the rounding of their "
+        "precision count as without energy.",
     ),
     room_claim(
         "kinds-of-arguments",
@@ -83,10 +85,11 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "floor-in-words",
-        "Errors of arguments say which, what it must be, what came and what to do. Where an answer is not finite, the "
-        "error names the argument with the largest numbers, of 2^20 at least, or that with NaN. Old keywords work and "
-        "warn with the new ones. Bars and clocks show within a command on a terminal alone, and items pass as they "
-        "are. plots.panels, bars and landscape hold the numbers, names and scales they were given.",
+        "Errors of arguments say which, what it must be, what came, some what to do. Where an answer is not "
+        "finite, the error names the argument whose tensors hold the largest numbers, of 2^20 at least, or one whose "
+        "tensors hold NaN; where none do, as for numbers that are no tensors, it passes. Old keywords work and warn "
+        "with the new ones. Bars and clocks show within a command on a terminal alone, and items pass as they are. "
+        "plots.panels, bars and landscape hold the numbers, names and scales they were given.",
         pair(word_checks.floor_in_words),
         ("data.Sample", "data.Entries", "norms.k_support", "norms.path_norm"),
         "Word by word.",

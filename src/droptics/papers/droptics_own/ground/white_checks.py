@@ -126,6 +126,7 @@ def _observed(scale: float) -> list[Comparison]:
     risk = (values - W[rows, columns]).square().mean()
     inside = told.left.down(told.right.down(W.mT).mT)
     found.append(compare(told.constant + (told.target - inside).square().sum(), "==", scale * risk, "entries"))
+    found.append(compare(told.spectrum(U, V)[:2], "==", scale * torch.linalg.svdvals(inside)[:2], "their spectrum"))
     p, q = (torch.bincount(part).double() / len(pairs) for part in (rows, columns))
     inner = ((p[:, None] * U.square()).sum(0) * (q[:, None] * V.square()).sum(0)).sum()
     found.append(
@@ -152,6 +153,7 @@ def _observed(scale: float) -> list[Comparison]:
     risk = (values - (matrices * W).sum((1, 2))).square().mean()
     inside = told.left.down(told.right.down(W.mT).mT)
     found.append(compare(told.constant + (told.target - inside).square().sum(), "==", scale * risk, "measurements"))
+    found.append(compare(told.spectrum(U, V), "==", scale * 1.7 * torch.linalg.svdvals(W), "spectrum of measurements"))
     seen = told.criterion(U, V, Bernoulli(0.3, 2))
     parts = torch.einsum("nij,ik,jk->nk", matrices, U, V).square().mean(0).sum()
     wanted = risk + 0.3 / 0.7 * 1.7**2 * (U.square().sum(0) * V.square().sum(0)).sum()
@@ -260,9 +262,17 @@ def _symmetries(scale: float) -> list[Comparison]:
         (11, TwoLayerLinear(normal(11, 5, 2), normal(12, 1, 2)), _population(7, 5, 1), 7),
         (12, TwoLayerLinear(normal(11, 1, 2), normal(12, 4, 2)), Moments.of_map(normal(13, 1, 4)), 5),
         (7, TwoLayerLinear(tensor([[1.0, 0.0], [2.0, 0.0]]), normal(8, 3, 2)), _population(5, 2, 3), 2),
+        # 406 pairs of axes of 29 outputs
+        (14, TwoLayerLinear(normal(11, 29, 2), normal(12, 1, 2)), _population(7, 29, 1), 2),
+        (15, TwoLayerLinear(1e-5 * _uneven(1e-3), _uneven(1e-3)), _population(5, 2, 2), 2),
+        (16, TwoLayerLinear(_uneven(1e-9), _uneven(1e-9)), _population(5, 2, 2), 1),
     ):
         found.append(compare(symmetry_dimension(model, data), "==", scale * wanted, f"symmetries, {seed}"))
     return found
+
+
+def _uneven(small: float) -> Tensor:
+    return torch.diag(tensor([1.0, small]))
 
 
 def _population(seed: int, outputs: int, inputs: int) -> Moments:

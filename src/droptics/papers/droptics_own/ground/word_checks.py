@@ -283,6 +283,9 @@ def _answers(scale: float) -> list[Comparison]:
         alone = checked(lambda given, answer=answer: answer)
         found.append(same(alone(None) is answer, True, "where no argument is large it passes", scale))
 
+    scaled = checked(lambda given, factor: given * factor)
+    found.append(same(is_finite(scaled(one, 1e39)), False, "a factor that is no tensor is not named", scale))
+
     broken = nn.Linear(2, 1)
     with torch.no_grad():
         broken.weight[0, 1] = math.nan
@@ -380,7 +383,8 @@ def _drawn(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     x, up = [1.0, 2.0, 4.0], [3.0, 1.0, 2.0]
     first = plots.Panel("one", "a", "b", {"up": (x, up), "band": (x, x, up, [9.0] * 3)}, {"level": 0.5}, "y")
-    second = plots.Panel("two", "c", "d", {"up": (x, up)}, marks={"dots": (x, x)})
+    kinds = {"dots": (x, x)} | dict.fromkeys("12345678", (x, up))  # one more than there are markers
+    second = plots.Panel("two", "c", "d", {"up": (x, up)}, marks=kinds)
     third = plots.Panel("three", "c", "d", {"up": (x, up)})
     figure = plots.panels([first, second, third], columns=2)
     axes = figure.axes
@@ -390,7 +394,7 @@ def _drawn(scale: float) -> list[Comparison]:
     found.append(same([one.get_xlabel() + one.get_ylabel() for one in axes[:2]], ["ab", "cd"], "axes", scale))
     found.append(same([one.get_yscale() for one in axes[:2]], ["log", "linear"], "scales", scale))
     found.append(same([one.get_xscale() for one in axes[:2]], ["linear", "linear"], "other scales", scale))
-    for number, names in enumerate((["up", "band", "level"], ["up", "dots"], None)):
+    for number, names in enumerate((["up", "band", "level"], ["up", *kinds], None)):
         legend = axes[number].get_legend()
         told = None if legend is None else [text.get_text() for text in legend.get_texts()]
         found.append(same(told, names, f"names of panel {number}", scale))
@@ -403,6 +407,7 @@ def _drawn(scale: float) -> list[Comparison]:
     found.append(same(axes[1].lines[1].get_marker(), "o", "points without a line", scale))
     spots = np.array(axes[1].lines[1].get_data(), float)
     found.append(compare(spots, "==", scale * np.array([x, x]), "where they are"))
+    found.append(compare(np.array(axes[1].lines[9].get_data(), float), "==", scale * np.array([x, up]), "of the last"))
     found.append(same(said(lambda: plots.panels([])), "items must hold at least one panel, got none", "none", scale))
     return [*found, *_bars_and_contours(scale)]
 
