@@ -61,7 +61,32 @@ def blends(scale: float) -> list[Comparison]:
             wanted = wanted + model.weights_[-1] * _day(rows, np.floor(times / 86_400), errors, given, model.day_ridge_)
         told = model.predict(rows, columns, times=times if days else None)
         found.append(compare(told, "==", wanted, f"the blend, days {days}", precision=1e-6))
-    return [*found, *_metrics(scale)]
+    return [*found, *_ridges(scale), *_metrics(scale)]
+
+
+def _ridges(scale: float) -> list[Comparison]:
+    """The largest ridge is the best of one table, the next one of another."""
+    found: list[Comparison] = []
+    for seed, wanted in ((1, 32.0), (7, 16.0)):
+        rows, columns, values = _rated(seed, 6, 20)
+        odd = np.arange(len(rows)) % 2
+        given = Ratings(rows, columns, values + 0.6 * np.sin(3.1 * rows + 7 * odd), 86_400.0 * odd)
+        one = AutoencoderCompletion("user", 0.7, 0.3, dtype="float64")
+        kept, held = given.split(0.3, 2)
+        fit = clone(one).fit(kept)
+        part = fit.predict(held.users, held.items, "ignore") - kept.values.mean()
+        target = held.values - kept.values.mean()
+        assert kept.times is not None
+        errors, own = kept.values - fit.predict(kept.users, kept.items), np.floor(kept.times / 86_400)
+        apart = {
+            ridge: _misfit([part, _day(kept.users, own, errors, held, ridge)], target)
+            for ridge in (4.0, 8.0, 16.0, 32.0)
+        }
+        best = min(apart, key=lambda ridge: apart[ridge])
+        told = StackedCompletion([one], days=True, holdout=0.3, seed=2).fit(given).day_ridge_
+        found.append(compare(told, "==", scale * best, "the ridge of days, another table"))
+        found.append(compare(best, "==", wanted, "which it is"))
+    return found
 
 
 def _metrics(scale: float) -> list[Comparison]:
@@ -69,15 +94,15 @@ def _metrics(scale: float) -> list[Comparison]:
     found: list[Comparison] = []
     scores = np.array([[5.0, 4, 3, 2, 1, 0], [0, 1, 2, 3, 4, 5], [1, 1, 1, 0, 0, 0]])
     seen = np.array([[1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]])
-    relevant = np.array([[0, 0, 1, 0, 1, 0], [1, 0, 0, 1, 0, 0], [0, 0, 1, 1, 1, 1]])
+    relevant = np.array([[1, 0, 1, 0, 1, 0], [1, 0, 0, 1, 0, 0], [0, 0, 1, 1, 1, 1]])
     judged = ranking(scores, seen, relevant, at=[1, 3])
     lists = [[1, 2, 3, 4, 5], [4, 3, 2, 1, 0], [0, 1, 2, 3, 4, 5]]
     names: dict[str, list[float]] = {}
     for row, order in zip(relevant, lists, strict=True):
-        hits = [bool(row[item]) for item in order]
+        hits = [bool(row[item]) for item in order]  # what was seen and is relevant does not count
         names.setdefault("mrr", []).append(scale / (hits.index(True) + 1))
         for k in (1, 3):
-            best = min(k, int(row.sum()))
+            best = min(k, sum(hits))
             top = [place for place in range(k) if hits[place]]
             gain = sum(1 / math.log2(place + 2) for place in top)
             names.setdefault(f"ndcg@{k}", []).append(gain / sum(1 / math.log2(place + 2) for place in range(best)))

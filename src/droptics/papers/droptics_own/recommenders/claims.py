@@ -150,14 +150,16 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "new-users",
-        "recommend_new of DropoutAutoencoder lists the largest entries of a user's row of interactions with known "
-        "items, one at least, 1 or the grade from the threshold on, times the weights; against_popularity gives the "
-        "mean recall of held-out users by such scores and by numbers of users; hold_out_users holds out max(1, "
-        "round(share n)) of n users, but at most n - 1 and only with two ratings, of whom round(fold_in c) of c "
-        "ratings are known, at least one and at most c - 1.",
+        "recommend_new of DropoutAutoencoder lists the largest entries of a user's row times the weights, of all items "
+        "or, by default, of those where the row is 0; the row has 1 or the grade, from the threshold on, at known "
+        "items, and is not all 0. against_popularity gives the mean recall of held-out users by such scores, without "
+        "known interactions, and by numbers of users. hold_out_users holds out max(1, round(share n)) of n users, but "
+        "at most n - 1 and only users with two ratings or more; of c ratings round(fold_in c) are known, at least one "
+        "and at most c - 1.",
         pair(rating_checks.new_users),
         ("recommenders.DropoutAutoencoder", "recommenders.against_popularity", "recommenders.hold_out_users"),
-        "Written out. round takes halves to even numbers.",
+        "Written out. Recall is that of droptics-ranked-lists; round takes halves to even numbers. A row of zeros gets "
+        "the most popular items.",
     ),
     room_claim(
         "ranked-lists",
@@ -205,8 +207,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "neighbors",
-        "DropoutAutoencoder's weights with a bounded diagonal, and LocalAutoencoder's, each item on the so many of "
-        "largest absolute product among those that occur with it, solve the normal equations of each item; "
+        "DropoutAutoencoder's weights with a bounded diagonal, and LocalAutoencoder's, each item on the so many whose "
+        "product with it is largest in absolute value and not 0, solve the normal equations of each item; "
         "StackedRanker adds scores over their standard deviation. Without given rate and ridge, DropoutAutoencoder, "
         "with choose='loo', takes the largest leave-one-out gain of a grid of nine, and of four neighbors of its "
         "best at half a step.",
@@ -252,9 +254,9 @@ CLAIMS: tuple[Claim, ...] = (
         "blends",
         "StackedCompletion's weights are the least squares fit of members' predictions, less the mean, to held-out "
         "ratings, with days also of the first member's errors for a user on a day, sum / (count + ridge), at the "
-        "ridge of 4, 8, 16 and 32 of least held-out error; predictions blend members fitted to all ratings by these, "
-        "lists without days. ranking's ndcg, recall, precision, hit and mrr of scores in uint8, float32 and float64 "
-        "are those of the lists written out.",
+        "ridge of 4, 8, 16 and 32 of least held-out error; predictions, where not clipped, blend members fitted to all "
+        "ratings by these, lists without days. ranking's ndcg, recall, precision, hit and mrr of scores in uint8, "
+        "float32 and float64 are those of the lists of items not seen, written out.",
         (partial(blend_checks.blends, 1.0), partial(blend_checks.blends, 1.05)),
         ("recommenders.StackedCompletion", "recommenders.ranking"),
     ),
