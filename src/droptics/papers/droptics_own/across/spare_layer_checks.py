@@ -24,6 +24,7 @@ from droptics.models import LastLayer, ReLUNet, TwoLayerLinear
 from droptics.optima import optimal_head
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.audits.finding_checks import Planted
+from droptics.papers.droptics_own.telling import same
 from droptics.papers.instances import normal, simplex, tensor, uniform
 from droptics.recommenders.left_out import sample_pairs
 from droptics.recommenders.ratings import observations
@@ -86,6 +87,17 @@ def passed_by(scale: float) -> list[Comparison]:
     return found
 
 
+class _Beside(nn.Module):
+    """A layer that is never called, beside functional dropout."""
+
+    def __init__(self, spare: float, called: float) -> None:
+        super().__init__()
+        self.head, self.spare, self.called = linear_head(1, 3, 2), nn.Dropout(spare), called
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.head(functional.dropout(inputs, self.called, self.training))
+
+
 def looked_again(scale: float) -> list[Comparison]:
     """Gradients that a search asks for, boxes of free training, names of records, spare layers, options of batches."""
     found: list[Comparison] = []
@@ -119,7 +131,7 @@ def looked_again(scale: float) -> list[Comparison]:
     two = TwoLayerLinear(normal(7, 2, 3), normal(8, 3, 3))
     data = Sample(normal(9, 5, 3), normal(10, 5, 2))
     told = train(two, data, Dropout(Bernoulli(0.3, 3)), steps=2, step_size=1e-3, record=("risk",)).history
-    found.append(compare(float("penalty" in told or "risk" not in told), "==", 0.0, "names of records"))
+    found.append(same(sorted(told), ["loss", "risk", "step"], "names of records", scale))
     names = ("penalty", "risk", "objective", "importance_variance")
     told = train(two, data, Dropout(Bernoulli(0.3, 3)), steps=2, step_size=1e-3, record=names).history
     hidden = data.inputs @ two.V
@@ -133,6 +145,9 @@ def looked_again(scale: float) -> list[Comparison]:
         (item.code, item.site) for item in audit(module, Sample(normal(1, 32, 3), normal(2, 32, 2)), rates=()).findings
     ]
     found.append(compare(codes.count(("DR101", "spare")), "==", scale, "a spare layer of the same rate"))
+    for rate, called in ((0.0, 0.3), (0.3, 0.3)):
+        told_of = [item.code for item in audit(_Beside(rate, called), data, rates=()).findings]
+        found.append(same("DR101" in told_of, False, f"a spare rate of {rate} where {called} is called"))
 
     class Scaled(nn.Module):
         """Outputs times a number that comes with the batch."""
