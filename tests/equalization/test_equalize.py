@@ -146,6 +146,7 @@ def test_weak_joint_equalization_always_exists(width, seed):
         V[:, 0] = 0.0
     rotation = joint_equalizer(U, V, seed=seed)
     close(rotation.mT @ rotation, torch.eye(width).double(), relative=1e-12)
+    assert float(torch.linalg.det(rotation)) > 0, "a rotation, no reflection"
     products = (U @ rotation).norm(dim=0) * (V @ rotation).norm(dim=0)
     close(products, products.mean().expand(width), relative=1e-10)
 
@@ -254,6 +255,7 @@ def test_rows_that_do_not_meet_have_products_of_zero():
     rows, others = torch.linalg.qr(normal(6, 6)).Q.split([2, 4])
     U, V = normal(3, 2) @ rows, normal(5, 4) @ others
     turn = joint_equalizer(U, V)
+    assert float(torch.linalg.det(turn)) > 0, "a rotation, no reflection"
     close(turn.mT @ turn, torch.eye(6).double(), 1e-13)
     size = float(torch.linalg.matrix_norm(U) * torch.linalg.matrix_norm(V))
     products = torch.linalg.vector_norm(U @ turn, dim=0) * torch.linalg.vector_norm(V @ turn, dim=0)

@@ -21,7 +21,7 @@ Rescalable = TwoLayerLinear | Factorization | DeepLinear | ReLUNet
 
 
 def joint_equalizer(U: Matrix, V: Matrix, seed: Seed = 0) -> Tensor:
-    """Orthogonal Q such that the products ||U q_i|| ||V q_i|| are all equal, the weak sense (mianjy2018-def3.2).
+    """A rotation Q such that the products ||U q_i|| ||V q_i|| are all equal, the weak sense (mianjy2018-def3.2).
 
     Every pair has one: a continuous function on a sphere is constant on some orthonormal basis (Kakutani, Yamabe and
     Yujobo), contrary to the remark in the paper. It is found by damped Gauss-Newton steps on the rotation group,
@@ -39,13 +39,13 @@ def joint_equalizer(U: Matrix, V: Matrix, seed: Seed = 0) -> Tensor:
     U, V = (factor / factor.abs().max().clamp_min(torch.finfo(factor.dtype).tiny) for factor in (U, V))
     one, other = (torch.linalg.qr(factor, mode="r").R for factor in (U, V))  # small, of the same products
     if float((one @ other.mT).norm()) <= 4 * width * torch.finfo(U.dtype).eps * float(one.norm() * other.norm()):
-        return torch.linalg.svd(one).Vh.mT  # rows of U and of V are orthogonal: all products are zero
+        return _turned(torch.linalg.svd(one).Vh.mT)  # rows of U and of V are orthogonal: all products are zero
     generator = torch.Generator().manual_seed(int(seed))
     for _ in range(20):
         start = torch.linalg.qr(torch.randn(width, width, generator=generator, dtype=torch.float64)).Q
         rotation, defect = _solve(U, V, start.to(U))
         if defect <= 1e3 * torch.finfo(U.dtype).eps:
-            return rotation
+            return _turned(rotation)
     raise CertificateError(f"no rotation was found, the products still differ by {defect:.3g} relatively; try a seed")
 
 
@@ -57,9 +57,8 @@ def _solve(U: Tensor, V: Tensor, rotation: Tensor, steps: int = 200) -> tuple[Te
     for _ in range(steps):
         a, b = rotation.mT @ gram_u @ rotation, rotation.mT @ gram_v @ rotation
         na, nb = torch.diagonal(a), torch.diagonal(b)
-        products = na * nb
-        errors = products - products.mean()
-        defect = float(errors.abs().max() / products.mean().clamp_min(limits.tiny))
+        errors = na * nb - (mean := (na * nb).mean())
+        defect = float(errors.abs().max() / mean.clamp_min(limits.tiny))
         if defect < best:
             kept, best, damping = rotation, defect, max(damping / 10, 1e-12)
             if best <= 20 * limits.eps:
@@ -67,16 +66,17 @@ def _solve(U: Tensor, V: Tensor, rotation: Tensor, steps: int = 200) -> tuple[Te
             # d products_i = sum_j theta_ij slope_ij for an infinitesimal rotation theta (antisymmetric)
             residual, slope = errors, 2 * (a * nb[:, None] + b * na[:, None])
             normal = center @ (torch.diag(slope.square().sum(1)) - slope * slope.mT) @ center
-        else:
-            damping *= 10
-            if damping > 1e6:
-                break
+        elif (damping := 10 * damping) > 1e6:
+            break
         damped = normal + damping * float(torch.trace(normal)) / width * identity
-        y = -torch.linalg.lstsq(damped, residual[:, None]).solution.squeeze(1)
-        y = y - y.mean()
+        y = -center @ torch.linalg.lstsq(damped, residual[:, None]).solution.squeeze(1)
         theta = y[:, None] * slope - (y[:, None] * slope).mT
         rotation = torch.linalg.qr(kept @ torch.linalg.matrix_exp(-theta)).Q
     return kept, best
+
+
+def _turned(basis: Tensor) -> Tensor:
+    return torch.cat([basis[:, :1] * torch.linalg.det(basis).sign(), basis[:, 1:]], 1)
 
 
 def rescale(model: Rescalable, scales: Tensor | Sequence[Tensor]) -> Rescalable:

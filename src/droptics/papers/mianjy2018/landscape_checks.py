@@ -363,7 +363,8 @@ def weak_equalization(strong: bool) -> list[Comparison]:
         wanted = nuclear(U @ V.mT) / U.shape[1] if strong else products.mean()
         label = f"products, width {U.shape[1]}, of mean {float(products.mean()):.2g}"
         found.append(compare(products / products.mean(), "==", wanted / products.mean(), label, precision=1e-7))
-        found.append(compare(Q.mT @ Q, "==", torch.eye(len(Q), dtype=torch.float64), "a rotation"))
+        found.append(compare(Q.mT @ Q, "==", torch.eye(len(Q), dtype=torch.float64), "orthogonal"))
+        found.append(compare(torch.linalg.det(Q), "==", 1.0, "a rotation, no reflection"))
     # I and diag(1, 0): of the products |cos| and |sin|, to be 1/2 each, the larger is at least sqrt(1/2)
     largest = torch.stack([rotated_products(*PAIRS[0], 0.01 * step).max() for step in range(158)])
     wanted = nuclear(PAIRS[0][0] @ PAIRS[0][1].mT) / 2
