@@ -245,7 +245,8 @@ CLAIMS: tuple[Claim, ...] = (
         objects=("bounds.adversarial",),
         note="Slopes alpha < 1. The network scales with kappa, so a small beta is only a change of units. "
         "bounds.adversarial has kappa = beta/(4 nu (1-alpha) sqrt m), which the printed proof needs, so a quarter of "
-        "these steps, each four times as long.",
+        "these steps, each four times as long; with constants='printed beta' it has the kappa above and twice the "
+        "steps.",
     ),
     Claim(
         "thesis-sec6.5.1",
@@ -280,8 +281,10 @@ CLAIMS: tuple[Claim, ...] = (
             "attacks.Pgd",
             "attacks.attack",
         ),
-        note="Aiming at the class of least linearized distance succeeds there, and in linear models wherever some "
-        "point of the ball has another label.",
+        note="Aiming at the class of least linearized distance among all, by steps that begin with the radius, "
+        "succeeds there, and without a box in linear models wherever some point of the ball has another label. With "
+        "twelve classes the one within reach may be none of the nine most likely wrong ones, at which alone Reflected "
+        "looks by default.",
     ),
     Claim(
         "thesis-sec6.6",

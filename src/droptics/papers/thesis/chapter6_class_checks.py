@@ -81,6 +81,9 @@ def flips_exist(radius: float) -> list[Comparison]:
         compare(margins, ">=", best, "margins on the sphere"),
         compare(margins.min(), "==", best, "least margin on the sphere"),
         compare(hit.margins[0], "<", 0.0, "a flip exists", precision=1e-6),
+        compare(float(data.inputs.argmax()), "==", 0.0, "the label is that of the first score"),
+        compare(float(hit.inputs.argmax()), "==", 1.0, "another one at its point"),
+        compare([float(one.success[0]) for one in (hit, short)], "==", [1.0, 0.0], "which attack succeeds"),
         compare((hit.inputs - data.inputs).norm(), "<=", radius, "inside the ball"),
         compare((hit.inputs - data.inputs).abs(), "<", 0.51, "inside the cube"),
     ]
@@ -98,7 +101,8 @@ def greedy_target(steepness: float) -> list[Comparison]:
 
     The boundary to the class of row `steepness` e2 is 2 / sqrt(4 + steepness^2) away, that to the other one 1. Margins
     of the attacked points are written out; nowhere in the disk is the second score above the first. In random linear
-    models of four classes the attack on the nearest class succeeds exactly where some class is within reach.
+    models of four classes the attack on the nearest class succeeds exactly where some class is within reach, in every
+    norm.
 
     The printed model also with 8 e1 added to every row, which moves no boundary: differences of rows are what counts.
     """
@@ -121,13 +125,28 @@ def greedy_target(steepness: float) -> list[Comparison]:
         several.bias.copy_(normal(2, 4))
         scores = several(inputs)
         labels = scores.argmax(1)
-        apart = (several.weight[labels][:, None] - several.weight).norm(dim=2)
-    distances = (scores.max(1, keepdim=True).values - scores) / apart
-    distances[torch.arange(40), labels] = math.inf
-    reach = distances.min(1).values
-    hit = attack(several, Sample(inputs, labels), Threat("l2", 0.3), Pgd(Reflected(CrossEntropy(), target="nearest")))
-    found.append(compare((reach - 0.3).abs(), ">", 1e-3, "no boundary at the radius"))
-    return [*found, compare((hit.margins < 0).double(), "==", (reach < 0.3).double(), "four classes, nearest target")]
+    for norm, dual, radius in (("l2", 2.0, 0.3), ("linf", 1.0, 0.15), ("l1", math.inf, 0.4)):
+        apart = torch.linalg.vector_norm(several.weight[labels][:, None] - several.weight, dual, dim=2).detach()
+        distances = (scores.max(1, keepdim=True).values - scores) / apart
+        distances[torch.arange(40), labels] = math.inf
+        reach, threat = distances.min(1).values, Threat(norm, radius)  # type: ignore[arg-type]
+        hit = attack(several, Sample(inputs, labels), threat, Pgd(Reflected(CrossEntropy(), target="nearest"), steps=2))
+        found.append(compare((reach - radius).abs(), ">", 1e-3, f"no boundary at the radius, {norm}"))
+        named = f"four classes, nearest target, {norm}"
+        found.append(compare((hit.margins < 0).double(), "==", (reach < radius).double(), named))
+    return found + [_of_twelve(steepness, candidates) for candidates in (10, 11)]
+
+
+def _of_twelve(steepness: float, candidates: int) -> Comparison:
+    """The class within reach is the least likely of eleven: an attack that looks at ten of them leaves the label."""
+    module, data = nn.Linear(2, 12, bias=False).double(), Sample(tensor([[1.0, 0.0]]), torch.tensor([0]))
+    rows = torch.zeros(12, 2, dtype=torch.float64)
+    rows[0, 0], rows[1:11, 0], rows[11, 1] = 2.0, torch.linspace(1.0, 0.9, 10), steepness
+    with torch.no_grad():
+        module.weight.copy_(rows)
+    method = Pgd(Reflected(CrossEntropy(), target="nearest", candidates=candidates), steps=2)
+    margin = attack(module, data, Threat("l2", 0.3), method).margins[0]
+    return compare(margin, "<" if candidates == 11 else ">", 0.0, f"twelve classes, {candidates} looked at")
 
 
 def multi_class_margin(base: float) -> list[Comparison]:
