@@ -996,3 +996,12 @@ def test_a_second_run_that_diverges_leaves_the_step_of_the_first():
     assert set(run.diverged) == {1, 2}
     assert run.diverged[1] < 10
     assert run.diverged[2] >= 20
+
+
+def test_units_that_pass_on_nothing_have_equal_importance():
+    start = TwoLayerLinear(torch.zeros(2, 3).double(), torch.ones(4, 3).double())
+    record = Recording(("importance_spread",), at=(0, 1, 3))
+    population = Moments.of_map(torch.ones(2, 4).double())
+    run = train(start, population, Penalized(Bernoulli(0.4, 3)), steps=3, step_size=0.01, record=record)
+    assert float(run.history["importance_spread"][0]) == 0
+    assert float(run.mean_loss(3, 1)) == float(run.mean_loss(1, 3))

@@ -183,7 +183,7 @@ class _Known:
     def importance_spread(self, model: Model) -> Tensor:
         """Standard deviation of the importance scores divided by their mean; zero when all units pay the same."""
         scores = unit_energies(model, self.data).sqrt()
-        return scores.std(-1, correction=0) / scores.mean(-1)
+        return scores.std(-1, correction=0) / scores.mean(-1).clamp_min(torch.finfo(scores.dtype).tiny)
 
     def singular_values(self, model: Model) -> Tensor:
         """Singular values of the map, or of the predictions for a last layer."""

@@ -72,8 +72,8 @@ class Run:
         return int(found[0])
 
     def mean_loss(self, begin: int, end: int) -> Tensor:
-        """Mean loss of the steps between two recorded ones; for both 0 that of the first step."""
-        first, last = self.at(begin), self.at(end)
+        """Mean loss of the steps between two recorded ones, in either order; for both 0 that of the first step."""
+        first, last = sorted((self.at(begin), self.at(end)))
         if first == last:
             return self.history["loss"][last]
         counts = self.history["step"].diff()[first:last].double()

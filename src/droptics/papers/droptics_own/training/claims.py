@@ -179,8 +179,8 @@ CLAIMS: tuple[Claim, ...] = (
         "squared loss of single examples under the masks drawn, also runs of a batch with examples, masks and step "
         "sizes of their own; Penalized gives DeepLinear the step of the mean over all masks; the loss in history is "
         "the mean over the steps since the last record, at the start that of the first, mean_loss that between two "
-        "records; objective, variance and spread of importance, singular values and distance are those of the "
-        "weights.",
+        "records, in either order; objective, variance and spread of importance (0 where no unit passes on anything), "
+        "singular values and distance are those of the weights.",
         (partial(step_checks.engine_steps, 1.0), partial(step_checks.engine_steps, 1.1)),
         ("training.train", "training.Recording"),
         ENUMERATED,

@@ -101,6 +101,7 @@ def engine_steps(scale: float) -> list[Comparison]:
             rare = train(start, data, Dropout(law), record=Recording(at=(0, 1, 3)), **options)
             found.append(compare(rare.mean_loss(0, 3), "==", scale * told[1:].mean(), f"mean loss, {name}, {engine}"))
             found.append(compare(rare.mean_loss(1, 3), "==", scale * told[2:].mean(), f"since one, {name}, {engine}"))
+            found.append(compare(rare.mean_loss(3, 0), "==", rare.mean_loss(0, 3), f"backwards, {name}, {engine}"))
     many = Sample(normal(15, 5, 3), normal(16, 5, 3), simplex(17, 5))
     for name, start in starts.items():
         run = train(start, many, Dropout(law), steps=2, step_size=0.02, keep=range(3), engine="torch")
@@ -181,7 +182,11 @@ def _records(scale: float) -> list[Comparison]:
     ).history
     scores = (model.U.square().sum(0) * ((model.V.mT @ population.xx) * model.V.mT).sum(1)).sqrt()
     W = model.U @ model.V.mT
+    names = ("importance_variance", "importance_spread")
+    silent, coins = TwoLayerLinear(0 * model.U, model.V), Penalized(Bernoulli(0.3, 3))
+    rest = train(silent, population, coins, steps=1, step_size=1e-3, record=Recording(names, at=(0, 1))).history
     return [
+        compare(torch.stack([rest[name][0] for name in names]), "==", scale - 1, "of units that pass on nothing"),
         compare(told["importance_variance"][0], "==", scale * scores.var(correction=0), "variance of the scores"),
         compare(told["importance_spread"][0], "==", scores.std(correction=0) / scores.mean(), "their spread"),
         compare(told["singular_values"][0], "==", torch.linalg.svdvals(W), "singular values"),
