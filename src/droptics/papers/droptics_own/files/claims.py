@@ -28,9 +28,10 @@ CLAIMS: tuple[Claim, ...] = (
         "written-files",
         "files.replacing and write_text replace a file whole or not at all, follow links, keep its mode, and write "
         "through pipes; they remove partial files of processes that are gone, and those of other machines after a day. "
-        "opened unpacks .gz files to 2^25 bytes, or 30 times their size, and refuses more. check_target and "
-        "check_folder refuse, before anything is written, folders, files in place of folders, circles, other suffixes "
-        "and what may not be written.",
+        "opened unpacks .gz files to 2^25 bytes or 30 times their size, whichever is more, in pieces of 2^24 bytes at "
+        "most, and refuses more. check_target and check_folder refuse, before anything is written, folders, files in "
+        "place of folders, links in a circle on the way, other suffixes of what is no stream, and what may not be "
+        "written.",
         pair(file_checks.written_files),
         ("files.replacing", "files.write_text", "files.check_target", "files.check_folder"),
         "Written out; links, modes and pipes on POSIX.",
