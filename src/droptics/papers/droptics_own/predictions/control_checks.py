@@ -15,9 +15,9 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.masks import Bernoulli, Product
 from droptics.models import ReLUNet
 from droptics.papers.droptics_own.instruments import by_parts
-from droptics.papers.droptics_own.predictions.moment_checks import network, network_moments
+from droptics.papers.droptics_own.predictions.moment_checks import moments_of, network, network_masks, network_moments
 from droptics.papers.droptics_own.telling import same
-from droptics.papers.instances import normal, tensor
+from droptics.papers.instances import normal, tensor, uniform
 from droptics.penalties import MonteCarlo
 from droptics.predictions import predictive
 from droptics.predictions.controls import Atoms, Plan, Slopes, build, draw
@@ -41,7 +41,7 @@ CASES: tuple[tuple[str, Rates, int], ...] = (
 
 def network_controls(scale: float) -> list[Comparison]:
     """Sampled moments against all masks; controls, their weights and the intervals around what they leave."""
-    return by_parts((network_moments, _built, _weighed, _estimated), scale)
+    return by_parts((network_moments, _built, _weighed, _estimated, _unseen), scale)
 
 
 def _given(net: ReLUNet, inputs: Tensor, rates: Rates, masks: Tensor) -> Pair:
@@ -222,6 +222,27 @@ def _estimated(scale: float) -> list[Comparison]:
     found.append(same(ends, [(-math.inf, math.inf), (0.0, math.inf)], f"ends that are withheld: {few.mean.method}"))
     shown = sum("lower variance" in one.label for one in found)
     return [*found, same(shown >= 4, True, f"intervals that are shown: {shown}")]
+
+
+def _unseen(scale: float) -> list[Comparison]:
+    """What no mask shows: a unit that falls once in ten thousand and alone moves the output; and no control at all."""
+    found: list[Comparison] = []
+    weights = [tensor([[-10.0, 1.0, 0.0], [0.0, 1.0, 1.0]]), tensor([[100.0, 1.0]])]
+    net, inputs = ReLUNet(weights, [tensor([8.0, 1.0]), tensor([0.0])]), torch.ones(1, 3, dtype=torch.float64)
+    rates = [[1e-4, 0.5, 0.5], [0.2, 0.2]]
+    law = Product([Bernoulli(tensor(rate), len(rate)) for rate in rates])
+    truth = moments_of(*network_masks(net, inputs, rates))[1]
+    told = predictive(net, inputs, law, MonteCarlo(600, seed=0)).variance
+    found.append(compare(told.upper, "<", 0.9 * truth, "a variance that is missed"))
+    net = ReLUNet([0.1 + uniform(1, 4, 40), normal(2, 2, 4)], [torch.zeros(4).double(), torch.zeros(2).double()])
+    inputs = 0.1 + uniform(3, 2, 40)
+    law = Product([Bernoulli(0.3, 40), Bernoulli(0.5, 4)])
+    for samples, exact in ((24, True), (15, False)):
+        mean = predictive(net, inputs, law, MonteCarlo(samples, seed=1)).mean
+        wanted = scale * net.outputs(inputs)
+        found.append(compare(mean.value, "==" if exact else "!=", wanted, f"linear, {samples} masks"))
+        found.append(same("no control" in mean.method, not exact, f"{samples} masks: {mean.method}"))
+    return found
 
 
 def _degrees(terms: Tensor, error: Tensor, groups: list[tuple[float, int]], fitted: int) -> float:
