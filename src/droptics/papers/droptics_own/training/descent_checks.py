@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any
 
 import torch
@@ -110,6 +111,17 @@ def trained_batches(scale: float) -> list[Comparison]:
         )
         assert isinstance(one.model, Factorization)
         found.append(compare(drawn.model.U[i], "==", one.model.U, f"drawn entries, run {i}"))
+    first = train(factors, cells, Plain(), steps=1, step_size=0.1, batch_size=3, seed=4)
+    assert isinstance(first.model, Factorization)
+    for i in range(2):
+        U, V = (part[i].clone().requires_grad_() for part in (factors.U, factors.V))
+        errors = ((U[cells.rows] * V[cells.columns]).sum(1) - cells.values).square()
+        away = []
+        for three in itertools.combinations(range(len(cells)), 3):
+            slopes = torch.autograd.grad(errors[list(three)].mean(), (U, V), retain_graph=True)
+            ends = zip((first.model.U[i], first.model.V[i]), (U, V), slopes, strict=True)
+            away.append(max(float((new - old.detach() + scale * 0.1 * slope).abs().max()) for new, old, slope in ends))
+        found.append(compare(min(away), "==", 0.0, f"a step on three entries, run {i}"))
     weights = [normal(6, 2, 4, 3), normal(7, 2, 3, 4)]
     biases = [normal(8, 2, 4), normal(9, 2, 3)]
     net = ReLUNet(weights, biases)
