@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from droptics.data import Sample
 from droptics.evidence.claims import Comparison, compare
@@ -45,23 +45,31 @@ def sampled_intervals(count: float) -> list[Comparison]:
     data, law, found = Sample(plain.inputs, plain.targets, shares), Bernoulli(tensor([0.4, 0.1, 0.6]), 3), []
     base = shares @ (data.inputs @ model.V @ model.U.mT - data.targets).square().sum(1)
     found.append(compare(risk(model, data), "==", base, "risk"))
-    for draws, seed in ((64, 5), (400, 6)):
-        method = MonteCarlo(draws, seed=seed)
+    for method in (MonteCarlo(64, seed=5), MonteCarlo(400, seed=6), Enumerate(), ClosedForm()):
         whole, part = criterion(model, data, law, method), penalty(model, data, law, method)
         for end in ("value", "lower", "upper"):
-            found.append(compare(getattr(whole, end), "==", getattr(part, end) + count * base, f"{end}, {draws} draws"))
+            found.append(compare(getattr(whole, end), "==", getattr(part, end) + count * base, f"{end}, {method}"))
     found += _other_losses(count)
-    head = nn.Linear(3, 3, bias=False).double()
-    head.weight = nn.Parameter(normal(4, 3, 3))
+    return [*found, *_drawn(count, CrossEntropy(), 3), *_drawn(count, Logistic(), 1)]
+
+
+def _drawn(count: float, loss: CrossEntropy | Logistic, outputs: int) -> list[Comparison]:
+    """No label matters: a loss is a function of the outputs less a linear one, whose mean the masks leave."""
+    head = nn.Linear(3, outputs).double()
+    head.weight, head.bias = nn.Parameter(normal(4, outputs, 3)), nn.Parameter(normal(6, outputs))
     features = normal(5, 4, 3)
-    layer = ExplicitDropout(0.3, head, CrossEntropy(), "sampled", masks=3)
+    layer = ExplicitDropout(0.3, head, loss, "sampled", masks=3)
+
+    def above(scores: Tensor) -> Tensor:
+        return scores.logsumexp(1) if outputs > 1 else nn.functional.softplus(scores[:, 0])
+
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         layer(features.repeat_interleave(5_000, 0))
         drawn = layer.penalties.reshape(4, 5_000)
-        # labels do not matter: the mean of the outputs is that without masks
-        truth = -torch.logsumexp(features @ head.weight.mT, 1)
+        truth = -above(features @ head.weight.mT + head.bias)
         for kept, chance in coin_masks([0.3] * 3):
-            truth = truth + chance * torch.logsumexp(features * kept / 0.7 @ head.weight.mT, 1)
+            truth = truth + chance * above(features * kept / 0.7 @ head.weight.mT + head.bias)
     error = 5 * drawn.std(1) / 5_000**0.5
-    return [*found, compare((drawn.mean(1) - count * truth).abs() / error, "<=", 1.0, "mean of draws, within 5 errors")]
+    label = f"mean of draws, within 5 errors, {type(loss).__name__}"
+    return [compare((drawn.mean(1) - count * truth).abs() / error, "<=", 1.0, label)]
