@@ -266,7 +266,7 @@ def general_law(characteristic: Callable[[Tensor, Tensor], Tensor]) -> list[Comp
 def overlapping_blocks(power: float) -> list[Comparison]:
     """Cbar of dropout, of DropBlock, and of units kept iff all their blocks are: prod of theta_s^-1 there, minus 1."""
     found = []
-    for block, drop in ((1, 0.4), (3, 0.4), (2, 0.75)):
+    for block, drop in ((1, 0.4), (3, 0.4), (2, 0.75), (6, 0.1), (3, 0.0)):
         pairs = [(mask.repeat_interleave(block), chance) for mask, chance in coin_masks([drop] * (6 // block))]
         values, weights = torch.stack([mask for mask, _ in pairs]), tensor([chance for _, chance in pairs])
         mean = weights @ values
@@ -275,7 +275,8 @@ def overlapping_blocks(power: float) -> list[Comparison]:
         stated, label = ((1 - drop) ** -power - 1) * ones, f"r={block} drop={drop}"
         found.append(compare(spread / torch.outer(mean, mean), "==", stated, f"c_ij/(mu_i mu_j), {label}"))
         found.append(compare(Discrete(values, weights).characteristic, "==", stated, f"listed masks, {label}"))
-        found.append(compare(Block(drop, 6, block).characteristic, "==", stated, f"library, {label}"))
+        laws = [Block(drop, 6, block), *[Bernoulli(drop, 6)] * (block == 1)]
+        found += [compare(law.characteristic, "==", stated, f"library, {type(law).__name__}, {label}") for law in laws]
     drops = [0.2, 0.5, 0.3]
     members = tensor([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 0]])
     masks, chances = [], []

@@ -182,7 +182,7 @@ CLAIMS: tuple[Claim, ...] = (
         "diagonal and zero elsewhere, for DropBlock (1-theta)/theta where i and j are of one block and zero elsewhere.",
         check=partial(checks.overlapping_blocks, 1.0),
         control=partial(checks.overlapping_blocks, 1.3),
-        objects=("masks.Discrete", "masks.Block"),
+        objects=("masks.Bernoulli", "masks.Discrete", "masks.Block"),
         note="Not printed, and checked: where blocks s, kept independently with theta_s, overlap and a unit stays if "
         "all that hold it do, Cbar_ij is the product of 1/theta_s over the blocks s that hold both i and j, minus 1.",
     ),
