@@ -10,9 +10,11 @@ import itertools
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
+from scipy.optimize import nnls
 from scipy.stats import binom, chi2
 from torch import Tensor, nn
 
@@ -116,18 +118,23 @@ def gradient_bounds(share: float) -> list[Comparison]:
         found.append(compare(b.sum() / 12, "<=", 1.0, "||B||^2/m"))
         found.append(compare((slope * y * step).norm(), "<=", -share * slope, "norm of grad L against Q", scale=0.0))
         found.append(compare(-slope, "<=", share * L, "Q against L", scale=0.0))
-    z = torch.linspace(-20, 20, 401, dtype=torch.float64)
-    return [*found, compare(torch.sigmoid(-z) / nn.functional.softplus(-z), "<=", share, "|l'|/l")]
+    z = torch.linspace(-20, 700, 721, dtype=torch.float64).requires_grad_(True)
+    values = Logistic()(z[:, None], torch.ones(len(z)))
+    return [*found, compare(-torch.autograd.grad(values.sum(), z)[0] / values, "<=", share, "|l'|/l")]
 
 
 def smallest_unit_loss(base: float) -> list[Comparison]:
     """I{z < 0} <= l(z) for the loss with the given base of the logarithm, z the output times the label."""
-    z = torch.linspace(-8, 8, 4001, dtype=torch.float64)
+    far = tensor([30.0, 100.0, 700.0])
+    z = torch.cat([torch.linspace(-8, 8, 4001, dtype=torch.float64), far, -far])
     leaf, labels = z.clone().requires_grad_(True), 1 - 2 * (torch.arange(len(z)) % 2)
     value = Logistic()((labels * leaf)[:, None], labels) / math.log(base)
     (slope,) = torch.autograd.grad(value.sum(), leaf)
     return [
-        compare(value, "==", [math.log(1 + math.exp(-one), base) for one in z.tolist()], "the logistic loss"),
+        compare(value, "==", np.logaddexp(0.0, -z.numpy()) / math.log(base), "the logistic loss"),
+        compare(slope, "==", -1 / (1 + z.exp()) / math.log(base), "its slope"),
+        compare((z < 0).double(), "<=", -2 * math.log(2) * slope, "0-1 loss below the slope times -2 ln 2"),
+        compare(-slope, "<=", value, "slope below the logistic loss", scale=0.0),
         compare((z < 0).double(), "<=", value, "0-1 loss below the logistic loss"),
         compare(-slope, "<=", 1 / math.log(2), "slope from above"),
         compare(-slope, ">=", 0.0, "slope from below"),
@@ -161,6 +168,11 @@ def constant_margin(q: float, scale: float) -> list[Comparison]:
     many = Sample(half * half[:, :1].sign(), torch.ones(400, 1).double())
     nearest, coarse = linear_margin(many), linear_margin(many, 0.01)
     found.append(compare(coarse, ">=", 0.99 * nearest, "a linear margin up to a share of itself"))
+    # the distance of the origin to the hull, of all points at once; the shares are scaled to sum to one
+    unit = (many.inputs / many.inputs.norm(dim=1, keepdim=True)).numpy()
+    shares, _ = nnls(np.vstack([unit.T, np.ones(len(unit))]), np.eye(7)[6])
+    hull = np.linalg.norm(unit.T @ shares) / shares.sum()
+    found.append(compare(nearest, "==", hull, "linear margin of many inputs of any length", 1e-5, scale=0.0))
     found.append(compare(reached, "==", scale * q * linear, "margin of two classes", precision=1e-3))
     # the gates of eight random rows, both labels: the dual by descent lies between the ends
     inputs, labels = unit_rows(3, 6, 3), tensor([1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
@@ -171,9 +183,11 @@ def constant_margin(q: float, scale: float) -> list[Comparison]:
         return q * (torch.softmax(logits, 0)[:, None, None] * signed).sum(0).norm(dim=1).mean()
 
     least, _ = descend(dual, [(6,)], starts=2)
-    ours = gate_margin(Sample(inputs, labels[:, None]), 8, 1 - q, steps=200, seed=4)
+    told = [gate_margin(Sample(inputs, labels[:, None]), 8, drop, steps=200, seed=4) for drop in (1 - q, 0.0)]
+    ours, whole = told
     return [
         *found,
+        compare([ours.lower, ours.upper], "==", [q * whole.lower, q * whole.upper], "q times those without masks"),
         compare(ours.lower, "<=", 2 * scale * least, "margin of the gates", precision=1e-6),
         compare(least, "<=", ours.upper, "margin of the gates", precision=1e-6),
         compare(ours.upper - ours.lower, "<=", 0.1, "the ends are near each other"),
@@ -274,14 +288,17 @@ def _lazy_run(seed: int, T: int, width: int, drop: float) -> tuple[Tensor, Tenso
 
 
 @cache
-def _fresh_examples(seed: int, T: int, width: int, max_norm: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _fresh_examples(
+    seed: int, T: int, width: int, max_norm: float, step: float = 1.0
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Iterates W_t, grad g_t(W_t) and g_t(W_t), and labels y_t: steps of `train_lazy`, a new example in each."""
     xs, ys = unit_rows(seed + 3, T, 3), torch.sign(normal(seed + 4, T))
     net, weights, slopes, scores = lazy_start(3, width, seed), [], [], []
     a = torch.sign(net.weights[1][0])
     for t, (x, y) in enumerate(zip(xs, ys, strict=True)):
         example = Sample(x[None], y[None, None])
-        run = train_lazy(net, example, 0.3, steps=1, max_norm=max_norm, keep=[0], seed=seed + t).run
+        options: dict[str, Any] = {"steps": 1, "step_size": step, "max_norm": max_norm, "keep": [0]}
+        run = train_lazy(net, example, 0.3, seed=seed + t, **options).run
         W, multipliers = run.iterates[0].model.tensors[0], run.iterates[0].multipliers
         assert multipliers is not None
         assert isinstance(run.model, ReLUNet)
@@ -305,21 +322,33 @@ def regret(share: float) -> list[Comparison]:
     """Mean L_t(W_t) <= share (||W_1 - U||^2 / (eta T) + (2/T) sum L_t^(t)(U)) for the U of least right-hand side.
 
     U by descent over the max-norm ball; at a radius of 2 the projection of Algorithm 4 acts. One example of random
-    label in each step, where half of the bound fails, and 100 steps on one, where a network that stays fails.
+    label in each step, where half of the bound fails, and 100 steps on one, where a network that stays fails. Units
+    that a mask of zeros and ones keeps have slopes of norm 1 / sqrt m or none.
     """
     found = []
-    eta = math.log(2)  # step size 1 with the natural logarithm
-    cases = [(_fresh_examples(seed, 10, m, c), c) for seed, m, c in ((0, 6, 5.0), (1, 20, 5.0), (5, 6, 2.0))]
-    cases += [(_one_example(seed, 100, 20), 5.0) for seed in (0, 2)]
-    for (weights, slopes, scores, ys), c in cases:
+    # a step size of 1 with the natural logarithm is ln 2 with that of base 2
+    asked = ((0, 6, 5.0, 1.0), (1, 20, 5.0, 1.0), (5, 6, 2.0, 0.4))
+    cases = [(_fresh_examples(seed, 10, m, c, step), c, step) for seed, m, c, step in asked]
+    cases += [(_one_example(seed, 100, 20), 5.0, 1.0) for seed in (0, 2)]
+    for (weights, slopes, scores, ys), c, step in cases:
+        eta = step * math.log(2)
+        norms = slopes.norm(dim=2) * math.sqrt(slopes.shape[1])
+        found.append(compare(norms * (1 - norms), "==", 0.0, f"slopes of the units, c={c}"))
 
-        def bound(U: Tensor, W: Tensor = weights[0], slopes: Tensor = slopes, ys: Tensor = ys, c: float = c) -> Tensor:
+        def bound(
+            U: Tensor,
+            W: Tensor = weights[0],
+            slopes: Tensor = slopes,
+            ys: Tensor = ys,
+            c: float = c,
+            eta: float = eta,
+        ) -> Tensor:
             U = U * (c / U.norm(dim=1, keepdim=True)).clamp_max(1)
             return (W - U).square().sum() / (eta * len(ys)) + 2 * loss(ys * (slopes * U).sum((1, 2))).mean()
 
-        moved = weights + (ys * torch.sigmoid(-ys * scores))[:, None, None] * slopes
+        moved = weights + step * (ys * torch.sigmoid(-ys * scores))[:, None, None] * slopes
         moved = moved * (c / moved.norm(dim=2, keepdim=True)).clamp_max(1)
-        found.append(compare(weights[1:], "==", moved[:-1], f"steps of Algorithm 4, c={c}"))
+        found.append(compare(weights[1:], "==", moved[:-1], f"steps of Algorithm 4, c={c}, eta={eta:.2g}"))
         least, _ = descend(bound, [tuple(weights[0].shape)], starts=1)
         found.append(compare(loss(ys * scores).mean(), "<=", share * least, f"mean loss of {len(ys)} iterates, c={c}"))
     return found

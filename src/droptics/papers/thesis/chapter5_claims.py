@@ -17,10 +17,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec5.2-homogeneity",
         f"{SOURCE}, Section 5.2.1",
-        "For ||x_t|| = 1, g_t(W) = a^T B_t relu(W x_t)/sqrt m with m signs a_r and B_t a diagonal of zeros and ones, l "
-        "the logistic loss, g^(t)_t(W) = <grad g_t(W_t), W>, L_t(W) = l(y_t g_t(W)), Q_t(W) = -l'(y_t g_t(W)): "
-        "g^(t)_t(W_t) = g_t(W_t), ||grad g_t(W)||_F^2 <= ||B_t||_F^2/m <= 1, ||grad L_t(W)||_F <= Q_t(W), and |l'(z)| "
-        "<= l(z), so that Q_t(W) <= L_t(W).",
+        "For ||x_t|| = 1, g_t(W) = a^T B_t relu(W x_t)/sqrt m with m signs a_r, labels y_t = +-1 and B_t a diagonal "
+        "of zeros and ones, l the logistic loss, g^(t)_t(W) = <grad g_t(W_t), W>, L_t(W) = l(y_t g_t(W)), Q_t(W) = "
+        "-l'(y_t g_t(W)): g^(t)_t(W_t) = g_t(W_t), ||grad g_t(W)||_F^2 <= ||B_t||_F^2/m <= 1, ||grad L_t(W)||_F <= "
+        "Q_t(W), and |l'(z)| <= l(z), so that Q_t(W) <= L_t(W).",
         check=lambda: [*checks.homogeneity(1.0), *checks.gradient_bounds(1.0)],
         control=partial(checks.gradient_bounds, 0.99),
         objects=(
@@ -46,7 +46,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec5.2-loss",
         f"{SOURCE}, the logistic loss of Section 5.2, as the proofs of Theorems 14 and 15 use it",
-        "I{z < 0} <= l(z) = log(1 + e^-z) and 0 <= -l'(z) <= 1/ln 2 for all z.",
+        "I{z < 0} <= l(z) = log(1 + e^-z), I{z < 0} <= -2 ln 2 l'(z) <= 2 ln 2 l(z) and 0 <= -l'(z) <= 1/ln 2 for all "
+        "z.",
         "holds only if",
         check=partial(checks.smallest_unit_loss, 2.0),
         control=partial(checks.smallest_unit_loss, math.e),
