@@ -26,14 +26,15 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "workers-and-loops",
-        "leave_one_out errors are those of refits without each example, also where a unit is active on one alone. "
-        "evidence.engines.Processes gives every task one outcome: a worker that dies is replaced and its task tried "
-        "once more, a second death and exceptions are told, one GPU task runs at a time. compiling.njit compiles a "
-        "loop once, at its first call. A figure's outcome follows from what was skipped, failed, compared and missing; "
+        "leave_one_out errors, of three examples or more and lambda > 0 far above rounding, are those of refits "
+        "without each, also where a unit is active on one alone. evidence.engines.Processes gives every task one "
+        "outcome: a worker that dies is replaced and its task tried once more, a second death and exceptions are told, "
+        "one GPU task runs at a time. compiling.njit compiles a loop when it is first called, and "
+        "again for other types alone. A figure's outcome follows from what was skipped, failed, compared and missing; "
         "write_pages writes claims_page and errata_page.",
         pair(worker_checks.workers_and_loops),
         ("evidence.engines.Processes",),
-        "Refit by refit; threads in place of processes.",
+        "Refit by refit; threads in place of processes. Tasks have keys of their own, and they and their rows pickle.",
     ),
     room_claim(
         "decided-verdicts",
