@@ -356,8 +356,10 @@ def single_output(solution: Callable[[Moments, float], Tensor]) -> list[Comparis
         found.append(compare(_distances(weights, data, drop)[2], "<=", 1e-3, f"equalized, widths {widths}"))
         least = _least_cost(seed, widths, drop)
         found.append(compare(least, "==", nu, f"least penalty over w C w^T, widths {widths}", precision=1e-7))
-        for w in (W[0], normal(seed + 3, 2)):
-            cost = masked_penalty(rank_one_network(tensor([1.0]), w, widths), data, drop)
+        for w in (W[0], normal(seed + 3, 2), torch.zeros_like(W[0])):
+            layers = rank_one_network(tensor([1.0]), w, widths)
+            found.append(compare(product(layers)[0], "==", w, f"the map, widths {widths}"))
+            cost = masked_penalty(layers, data, drop)
             found.append(compare(cost, "==", nu * float(w @ data.xx @ w), f"reached, widths {widths}"))
     return found
 
