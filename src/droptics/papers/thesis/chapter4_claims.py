@@ -208,8 +208,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-thm12",
         f"{SOURCE}, Theorem 12",
-        "For inputs of a beta-retentive law, C = E x x^T, every sample S of it has R_S(F_alpha) <= 2 alpha ||X||_{C+} "
-        "/ (n sqrt beta), ||X||_{C+}^2 = sum_i x_i^T C+ x_i, and R_n(F_alpha) <= 2 alpha sqrt(rank C/(beta n)).",
+        "For inputs of a beta-retentive law, beta > 0, C = E x x^T, every sample S of it has R_S(F_alpha) <= 2 alpha "
+        "||X||_{C+}/(n sqrt beta), ||X||_{C+}^2 = sum_i x_i^T C+ x_i, and R_n(F_alpha) <= 2 alpha sqrt(rank C/(beta "
+        "n)).",
         check=lambda: [
             *relu_checks.rademacher_upper(2.0),
             *bound_checks.complexity_of_samples(2.0),
