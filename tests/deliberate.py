@@ -50,8 +50,8 @@ FIRST = (
     defect(
         "landscapes.tied",
         "groups of critical points share as if they had one direction",
-        "kept.sum() / (columns + strength * len(index))",
-        "kept.sum() / (columns + strength)",
+        "(squares / (columns + strength * len(index)))",
+        "(squares / (columns + strength))",
     ),
     defect(
         "layers.drop_connect",
@@ -1150,9 +1150,9 @@ SEVENTH = (
     ),
     defect(
         "landscapes.tied",
-        "the level of a group forgets its columns",
-        "/ (group[0] + strength * len(group[1]))",
-        "/ (1 + strength * len(group[1]))",
+        "the condition on a group forgets its columns",
+        "if columns * least * (1 - 1e-12) > strength",
+        "if least * (1 - 1e-12) > strength",
     ),
     defect(
         "penalties.relu.kernels",

@@ -114,6 +114,22 @@ def test_one_dimension_has_three_to_the_width() -> None:
         close(weights, [expected] * count + [0.0] * (3 - count), 1e-12, scale=1.0)
 
 
+@pytest.mark.parametrize("power", [30, 40, 47])
+def test_critical_points_are_all_there_at_rates_next_to_one(power: int) -> None:
+    """A group of r columns has one eigenvector: r columns of squared norm e / (r + lambda), of 20 choices."""
+    drop = 1 - 2.0**-power
+    M = torch.diag(torch.tensor([2.0, 1.0, 0.5], dtype=torch.float64))
+    points = landscapes.critical_points(Autoencoder, Moments.of_map(M), Bernoulli(drop, 3))
+    assert len(points) == 20
+    assert [point.kind for point in points] == ["global minimum", *["strict saddle"] * 18, "local maximum"]
+    for point in points:
+        assert all(len(members) == (1 if members else 0) for _, members in point.groups)
+        total = sum(
+            columns * float(M[i, i]) / (columns + drop / (1 - drop)) for columns, chosen in point.groups for i in chosen
+        )
+        close(point.model.U.square().sum(), total, 1e-13, scale=total)
+
+
 def test_descent_ends_only_at_listed_points() -> None:
     """The list is complete: damped Newton on the gradient finds no critical value that is not on it."""
     data = Moments.of_map(torch.diag(torch.tensor([3.0, 1.0], dtype=torch.float64)))

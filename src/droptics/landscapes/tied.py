@@ -109,11 +109,11 @@ def _arrangements(values: list[float], width: int, strength: float) -> Iterator[
             rest = [i for i in range(start + 1, len(values)) if i not in used]
             for size in range(min(left, len(rest) + 1)):
                 for others in combinations(rest, size):
-                    members = (start, *others)
+                    members, least = (start, *others), values[others[-1] if others else start]
                     for columns in [left] if strength == 0 else range(len(members), left + 1):
-                        group = (columns, members)
-                        if values[members[-1]] > strength * level(group) * (1 + 1e-12):
-                            yield from extend((*chosen, group), left - columns)
+                        # e_i > lambda n_g without cancellation, which forgets groups at rates next to 1
+                        if columns * least * (1 - 1e-12) > strength * sum(values[i] - least for i in members):
+                            yield from extend((*chosen, (columns, members)), left - columns)
 
     return extend((), width)
 
@@ -125,9 +125,9 @@ def _columns(values: Tensor, vectors: Tensor, groups: tuple[Group, ...], strengt
         index = list(members)
         block = torch.zeros(len(vectors), columns, dtype=torch.float64, device=vectors.device)
         if index:
-            kept = values[index]
-            norm = kept.sum() / (columns + strength * len(index))
-            block[:, : len(index)] = vectors[:, index] * (kept - strength * norm).sqrt()
+            kept = values[index]  # e_i - lambda n_g again, its numerator first
+            squares = columns * kept + strength * (kept[:, None] - kept).sum(1)
+            block[:, : len(index)] = vectors[:, index] * (squares / (columns + strength * len(index))).sqrt()
             (block,) = equalize_columns(block)
         parts.append(block)
     return torch.cat(parts, dim=1)

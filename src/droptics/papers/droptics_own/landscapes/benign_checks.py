@@ -55,9 +55,10 @@ class _Tied:
 def benign(lams: Sequence[float], allowed: Sequence[str]) -> list[Comparison]:
     """Critical points, listed or searched, are global minima or curved downwards; descents end at the minimum.
 
-    On inputs that are not isotropic a local minimum need not be global.
+    The inputs have E x x^T = c I. On inputs that are not isotropic a local minimum need not be global.
     """
     found: list[Comparison] = []
+    c = 2.5
     for lam in lams:
         for eigenvalues, width in (((2.0, 1.0, -1.0), 2), ((1.0, 1.0), 3), ((1.0, 0.4), 1), ((-0.5, -2.0), 2)):
             turn = np.linalg.qr(normal(width, len(eigenvalues), len(eigenvalues)).numpy())[0]
@@ -65,13 +66,13 @@ def benign(lams: Sequence[float], allowed: Sequence[str]) -> list[Comparison]:
             tied = _Tied((M + M.T) / 2, lam, width)
             least, label = tied.least(), f"lam={lam}, width {width}, {eigenvalues}"
             places: list[Array] = []
-            for point in critical_points(
-                Autoencoder, Moments.of_map(tensor(tied.M)), Bernoulli(lam / (1 + lam), width)
-            ):
+            map_ = tensor(tied.M)
+            data = Moments(c * torch.eye(len(map_)).double(), c * map_, c * map_ @ map_)
+            for point in critical_points(Autoencoder, data, Bernoulli(lam / (1 + lam), width)):
                 flat = point.model.U.numpy().ravel()
                 places.append(flat)
                 found.append(compare(float(point.kind in allowed), "==", 1.0, f"{point.kind} at {label}"))
-                found.append(compare(point.objective, "==", tied.value(flat), f"criterion of a point, {label}"))
+                found.append(compare(point.objective / c, "==", tied.value(flat), f"criterion of a point, {label}"))
                 lowest = float(abs(tied.value(flat) - least) < 1e-7)
                 found.append(compare(float(point.kind == "global minimum"), "==", lowest, f"minima at {label}"))
             rng = np.random.default_rng(width)
@@ -86,7 +87,22 @@ def benign(lams: Sequence[float], allowed: Sequence[str]) -> list[Comparison]:
                 options = {"ftol": 1e-15, "gtol": 1e-9}
                 end = minimize(tied.value, start, jac=tied.slope, method="L-BFGS-B", options=options)
                 found.append(compare(end.fun, "==", least, f"descent at {label}", precision=1e-6))
-    return [*found, *_uneven_inputs()]
+    return [*found, *_next_to_one(allowed), *_uneven_inputs()]
+
+
+def _next_to_one(allowed: Sequence[str]) -> list[Comparison]:
+    """One unit at a rate next to 1: none, and one for each of two eigenvectors, without cancellation."""
+    M, rate = torch.diag(tensor([1.9, 0.7])), 1 - 3e-13
+    tied = _Tied(M.numpy(), rate / (1 - rate), 1)
+    points = critical_points(Autoencoder, Moments.of_map(M), Bernoulli(rate, 1))
+    found = [compare(len(points), "==", 3, "points at a rate next to 1")]
+    for k, point in enumerate(points):
+        flat = point.model.U.numpy().ravel()
+        slope = tied.slope(flat) / max(float(np.abs(flat).max()), 1e-300)
+        found.append(compare(slope, "==", 0.0, "slope by the weight, at a rate next to 1"))
+        found.append(compare(float(point.kind in allowed), "==", 1.0, f"{point.kind} at a rate next to 1"))
+        found.append(compare(float(point.kind == "global minimum"), "==", float(k == 0), "minima at a rate next to 1"))
+    return found
 
 
 def _uneven_inputs() -> list[Comparison]:
@@ -94,7 +110,7 @@ def _uneven_inputs() -> list[Comparison]:
     found, lam = [], 0.05
     M, C = tensor([2.1, 1.0]), tensor([1.0, 4.0])
 
-    def value(U: Tensor) -> Tensor:
+    def value(U: Tensor, lam: float = lam) -> Tensor:
         W = U @ U.mT - torch.diag(M)
         return ((W * C) * W).sum() + lam * (U.square().sum(0) * (C @ U.square())).sum()
 
@@ -110,4 +126,9 @@ def _uneven_inputs() -> list[Comparison]:
         found.append(compare(seen.curvature, "==", curvatures[0], f"least curvature on axis {axis}"))
     found.append(compare(kinds[1].objective, ">", kinds[0].objective, "a minimum that is not global"))
     found.append(compare(float(kinds[1].kind == "local minimum"), "==", 1.0, kinds[1].kind))
+    for other in (0.0, 9.0):
+        axes = (M / (1 + other)).sqrt() * torch.eye(2).double()
+        seen = inspect(Autoencoder(axes[:, 1:]), data, Bernoulli(other / (1 + other), 1))
+        found.append(compare(float(seen.kind == "local minimum"), "==", 1.0, f"{seen.kind} at lam={other}"))
+        found.append(compare(seen.objective, ">", value(axes[:, :1], other), f"not global at lam={other}"))
     return found
