@@ -530,6 +530,18 @@ def test_every_kind_of_number_and_text_is_read_from_parquet(tmp_path):
     assert joined(tmp_path / "r.pq") == [("x", "p", 3.0), ("y", "q", 4.0)]
 
 
+def test_whole_numbers_of_floating_columns_are_the_same_ids_in_every_piece_and_at_every_size(tmp_path):
+    pa, parquet = (pytest.importorskip(name, reason="pyarrow is optional") for name in ("pyarrow", "pyarrow.parquet"))
+    users = [5.0, 6.0, 5.5, 5.0, 2.0**63, -(2.0**62)]
+    table = {"user": users, "item": pa.array(users, pa.float32()), "rating": [1.0] * 6}
+    parquet.write_table(pa.table(table), tmp_path / "r.parquet")
+    wanted = ["5", "6", "5.5", "5", str(2**63), str(-(2**62))]
+    for size in (64, 1 << 20):  # two rows a piece, or all of them
+        chunks = list(read_chunks(tmp_path / "r.parquet", None, size))
+        assert [str(one) for chunk in chunks for one in chunk.users.tolist()] == wanted
+        assert [str(one) for chunk in chunks for one in chunk.items.tolist()] == wanted
+
+
 def test_a_parquet_column_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path, monkeypatch):
     """Two rows, one of them an id of four million letters: the rows say nothing, the pages do."""
     pa = pytest.importorskip("pyarrow", reason="pyarrow is optional")

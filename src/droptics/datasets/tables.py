@@ -310,11 +310,11 @@ def _entries(column: Any) -> Array:
 
 def _plain(ids: Array, path: Path, line: int) -> Array:
     if ids.dtype.kind == "f":
-        bad = np.flatnonzero(~np.isfinite(ids))
-        if bad.size:
+        if (bad := np.flatnonzero(~np.isfinite(ids))).size:
             raise ValueError(f"{path}, row {line + int(bad[0])}: the id {ids[bad[0]]} is not finite; remove the row")
-        if bool((ids % 1 == 0).all()):
+        if bool(((ids % 1 == 0) & (np.abs(ids.astype(np.float64)) < 2.0**63)).all()):
             return ids.astype(np.int64)
+        ids = np.array([int(name) if name % 1 == 0 else name for name in ids], object)  # 5 in every piece, not 5.0
     if ids.dtype.kind not in "iu":
         try:
             texts = [name.decode() if isinstance(name, bytes) else str(name) for name in ids]

@@ -10,9 +10,9 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "stored-in-full",
         "Page headers and columns of Parquet files that agree with their footer, packed streams up to their limit, "
-        "wanted members of archives, ids of every kind, downloaded ratings, and tensors of programs and state dicts "
-        "are read as they were written. Of each, every lie that was tried by itself (sizes, counts, encodings, bombs, "
-        "shared places, pickles) is refused in words that name it.",
+        "wanted members of archives, ids that are numbers or text, downloaded ratings, and dense tensors of programs "
+        "and state dicts are read as they were written. Every lie that was tried about one of these (sizes, counts, "
+        "encodings, bombs, shared places, pickles) is refused in words that name it.",
         pair(stored_file_checks.stored_files),
         (
             "datasets.read_chunks",
@@ -22,7 +22,8 @@ CLAIMS: tuple[Claim, ...] = (
             "datasets.mnist",
             "datasets.planted_ratings",
         ),
-        "Written byte by byte.",
+        "Written byte by byte. Strings that Parquet keeps by prefixes or lengths are refused, as are bits and dates; "
+        "whole numbers of floating columns are the same ids as integers.",
     ),
     room_claim(
         "written-files",
