@@ -173,6 +173,12 @@ def test_hadamard_refuses_other_sizes():
         hadamard_equalizer(6)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, torch.int64, torch.complex64])
+def test_hadamard_refuses_numbers_that_are_not_floating(dtype):
+    with pytest.raises(ValueError, match=f"dtype floating, got 2, {dtype}"):
+        hadamard_equalizer(2, dtype)  # of eight bits without a sign -1 is 255
+
+
 @given(st.integers(1, 15), st.integers(0, 10**6), st.sampled_from(["mixed", "zeros", "ties", "permuted", "flat"]))
 @settings(max_examples=100, deadline=None)
 def test_schur_horn(size, seed, kind):

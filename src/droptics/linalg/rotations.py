@@ -303,8 +303,8 @@ def hadamard_equalizer(size: Count, dtype: torch.dtype = torch.float64, device: 
     U = P S W^T the matrix U W Z is equalized: Z is universal, W Z is not. Sizes are powers of two. Cost: O(size^2).
     """
     check_arguments(hadamard_equalizer, locals())
-    if size & (size - 1):
-        raise ValueError(f"size must be a power of two for the Hadamard equalizer, got {size}; use equalizer(gram)")
+    if size & (size - 1) or not dtype.is_floating_point:
+        raise ValueError(f"size must be a power of two and dtype floating, got {size}, {dtype}; use equalizer(gram)")
     matrix = torch.ones(1, 1, dtype=dtype, device=device)
     while matrix.shape[0] < size:
         matrix = torch.cat([torch.cat([matrix, matrix], 1), torch.cat([-matrix, matrix], 1)], 0)
