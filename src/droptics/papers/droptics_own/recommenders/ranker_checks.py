@@ -193,7 +193,7 @@ def neighbors(scale: float) -> list[Comparison]:
         pair = [table @ weights_of(gram, gamma, "zero"), table @ local]
         total = sum(scores / scores.std() for scores in pair)
         found.append(compare(stack.fit(triples).scores(table), "==", total, f"a sum of rankers, {size} items"))
-    found.append(_few_together(scale))
+    found += [_few_together(scale), _cancelled(scale), *_deviations(scale)]
     for name, value in (("drop", 0.35), ("ridge", 1.7)):  # what is given is not varied
         options: dict[str, Any] = {name: value}
         chosen = DropoutAutoencoder(diagonal="free", dtype="float64", **options).fit(triples)
@@ -218,6 +218,36 @@ def _few_together(scale: float) -> Comparison:
     gram = table.T @ table
     wanted = _near(gram, scale * (0.3 / 0.7 * np.diagonal(gram) + 0.8), 5)
     return compare(model.weights().toarray(), "==", wanted, "five neighbors of items that occur with fewer")
+
+
+def _cancelled(scale: float) -> Comparison:
+    """Items that occur together with a product of 0 have no weights on each other."""
+    users, items = np.array([0, 0, 1, 1, 2, 2, 3, 3]), np.array([0, 1, 0, 1, 0, 2, 1, 2])
+    grades = np.array([1.0, 1.0, 1.0, -1.0, 2.0, 1.0, 3.0, 1.0])
+    model = LocalAutoencoder(2, 0.3, 0.8, feedback="graded").fit((users, items, grades))
+    table = np.zeros((4, 3))
+    table[users, np.argsort(model.item_ids_)[items]] = grades
+    gram = table.T @ table
+    wanted = _near(gram, scale * (0.3 / 0.7 * np.diagonal(gram) + 0.8), 2)
+    return compare(model.weights().toarray(), "==", wanted, "two neighbors, two items whose products cancel")
+
+
+def _deviations(scale: float) -> list[Comparison]:
+    """Deviations over the thousand users with most interactions, of 1,040; a ranker of equal scores is left out."""
+    users = np.arange(1040)
+    few = users % 26 == 0  # 40 users with one interaction
+    rows = np.concatenate([users, users[~few], users[~few & (users % 3 == 0)]])
+    columns = np.concatenate([users % 5, (users[~few] // 5 + 1) % 4 + 5, (users[~few & (users % 3 == 0)] // 7) % 3 + 9])
+    triples = rows, columns, np.ones(len(rows))
+    members = [DropoutAutoencoder(0.3, 0.8, dtype="float64"), LocalAutoencoder(4, 0.3, 0.8)]
+    stack = StackedRanker(members).fit(triples)
+    table = np.zeros((1040, 12))
+    table[rows, np.argsort(stack.item_ids_)[columns]] = 1.0
+    wanted = [member.fit(triples).scores(table[~few]).std() for member in members]
+    found = [compare(stack.deviations_, "==", scale * np.array(wanted), "deviations over the most active users")]
+    alike = np.nonzero(np.ones((5, 3)))
+    told = StackedRanker([DropoutAutoencoder(0.3, 0.8, kind) for kind in ("zero", "free")]).fit((*alike, np.ones(15)))
+    return [*found, compare(told.scores(np.ones((1, 3))), "==", 0.0, "rankers of equal scores")]
 
 
 def _tried(triples: tuple[Array, Array, Array], unit: int, seed: int, scale: float) -> list[Comparison]:
