@@ -270,6 +270,15 @@ def ranked_lists(scale: float) -> list[Comparison]:
     return found
 
 
+def _of_zeros(model: DropoutAutoencoder, full: Array, scale: float) -> Comparison:
+    """A user whose items nobody knows gets the most popular ones, scored by their share of the first."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        told = model.recommend_new((["c"], [99], [3.0]), 7)["c"]
+    counts = np.sort((full > 0).sum(0))[::-1]
+    return compare(told.scores, "==", scale * counts / counts[0], "a row of zeros")
+
+
 def new_users(scale: float) -> list[Comparison]:
     """What users get whom the model never saw, by their own interactions and by popularity."""
     found: list[Comparison] = []
@@ -303,6 +312,7 @@ def new_users(scale: float) -> list[Comparison]:
                 found.append(compare(lists[name].scores, "==", scale * score[best], label))
                 same = lists[name].items.astype(float)
                 found.append(compare(same, "==", model.item_ids_[best].astype(float), f"items of {label}"))
+    found.append(_of_zeros(model, full, scale))
     split = hold_out_users((rows, columns, grades), 0.4, 0.6, seed=3)
     ranker = DropoutAutoencoder(0.3, 0.5, dtype="float64").fit(split.train)
     known, hidden = np.zeros((14, len(ranker.item_ids_))), np.zeros((14, len(ranker.item_ids_)))
@@ -318,8 +328,10 @@ def new_users(scale: float) -> list[Comparison]:
     whole = sorted(zip(rows, columns, grades, strict=True))
     parted = [one for part in split for one in zip(part.users, part.items, part.values, strict=True)]
     found.append(compare(np.array(sorted(parted)), "==", np.array(whole), "every interaction is in one part"))
-    found.append(compare(len(held), "==", round(0.4 * len(np.unique(rows))), "users held out"))
-    found.append(compare(np.isin(split.train.users, held), "==", 0.0, "none of them in training"))
+    found += [
+        compare(len(held), "==", round(0.4 * len(np.unique(rows))), "users held out"),
+        compare(np.isin(split.train.users, held), "==", 0.0, "none of them in training"),
+    ]
     for u in held:
         own, shown = int((rows == u).sum()), int((split.known.users == u).sum())
         found.append(compare(shown, "==", min(max(1, round(0.6 * own)), own - 1), f"known of user {u}"))
