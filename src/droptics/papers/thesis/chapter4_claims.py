@@ -232,11 +232,13 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-sec4.3-norm",
         f"{SOURCE}, Section 4.3, before Theorem 12",
-        "||X||_{C+} = sqrt(n rank C) when C is the mean of x_i x_i^T over the same n examples.",
+        "||X||_{C+} = sqrt(n rank C) when C is the mean of x_i x_i^T over the same n examples, rank C the number of "
+        "its eigenvalues above its rounding, each feature in units of its own.",
         check=partial(relu_checks.weighted_norm_is_rank, 1.0),
         control=partial(relu_checks.weighted_norm_is_rank, 1.05),
         objects=("bounds.data_norm",),
-        note="Printed is that it can be of the order of ||X||_F, both as sqrt(n d0).",
+        note="Printed is that it can be of the order of ||X||_F, both as sqrt(n d0). Squaring halves the digits: of "
+        "two features that agree to half of theirs C tells one.",
     ),
     Claim(
         "thesis-thm13",
@@ -280,9 +282,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor3",
         f"{SOURCE}, Corollary 3",
-        "For labels in [-1, 1] and g_w the network w clipped to [-1, 1], with probability 1-delta over n examples and "
-        "a fair sign for each, the expected squared error L(g_w) <= 2 Lhat(g_w) + 46 alpha ||X||_{C+}/n + 24 "
-        "sqrt(log(2/delta)/(2n)) for all w in F'_alpha, Lhat the mean squared error on the inputs with their signs, "
+        "For labels in [-1, 1] and g_w the network w clipped to [-1, 1], with probability at least 1-delta over n "
+        "examples and a fair sign for each, the expected squared error L(g_w) <= 2 Lhat(g_w) + 46 alpha ||X||_{C+}/n + "
+        "24 sqrt(log(2/delta)/(2n)) for all w in F'_alpha, Lhat the mean squared error on the inputs with their signs, "
         "F'_alpha the networks u^T relu(V^T x) with sum_k |u_k| a'_k <= alpha, a'_k^2 the second moment of relu(v_k.x) "
         "with a fair sign on x.",
         "vacuous",
@@ -294,8 +296,9 @@ CLAIMS: tuple[Claim, ...] = (
             "coadaptation.retentivity",
             "coadaptation.symmetrize",
         ),
-        note="Checked as Corollary 2. 46 rounds 32 sqrt 2 = 45.25, with which the second term is above 1 at alpha = 1 "
-        "and ||X||^2 = n rank C for n < 2048 rank C.",
+        note="Checked as Corollary 2; bounds.relu takes for Lhat its mean over both signs of every input, for which "
+        "the same proof holds. The print has 'for any w' before the probability. 46 rounds 32 sqrt 2 = 45.25, with "
+        "which the second term is above 1 at alpha = 1 and ||X||^2 = n rank C for n < 2048 rank C.",
     ),
     Claim(
         "thesis-sec4.4a",

@@ -436,9 +436,14 @@ def weighted_norm_is_rank(factor: float) -> list[Comparison]:
         direct = torch.einsum("ni,ij,nj->", data.inputs, torch.linalg.pinv(C, rtol=1e-10), data.inputs).sqrt()
         stated = factor * math.sqrt(n * rank)
         found.append(compare(direct, "==", stated, f"rank {rank}, n={n}"))
+        found.append(compare(data_norm(data, C), "==", stated, f"under the C given, rank {rank}, n={n}"))
         for units in (1.0, 1e-170):
             ours = data_norm(Sample(units * data.inputs, data.targets))
             found.append(compare(ours, "==", stated, f"library, rank {rank}, n={n}, units {units}"))
+    for apart, rank in ((2.0**-30, 1), (2.0**-16, 2)):
+        near = tensor([[1.0, 1.0], [1.0, 1.0 + apart], [1.0, 1.0], [1.0, 1.0]])
+        ours = data_norm(Sample(near, near))
+        found.append(compare(ours, "==", factor * math.sqrt(4 * rank), f"features apart by {apart}"))
     return found
 
 
