@@ -403,6 +403,11 @@ def rank_one(scale: float, uneven: float = 0.0) -> list[Comparison]:
     for seed, widths in enumerate(((3, 2), (2, 4, 3), (5,), (1, 1))):
         u, v, drop = normal(seed, 3), normal(seed + 1, 4), 0.35
         weights = rank_one_network(u, v, widths)
+        ends = [1.0, *widths, 1.0]
+        sides = [u, *(torch.ones(width, dtype=torch.float64) for width in reversed(widths)), v]
+        for k, weight in enumerate(weights):
+            printed = torch.outer(sides[-2 - k], sides[-1 - k]) / math.sqrt(ends[k] * ends[k + 1])
+            found.append(compare(weight, "==", printed, f"layer {k + 1} of the proof's network, widths {widths}"))
         weights[-1] = scale * weights[-1]
         share = torch.linspace(-1, 1, widths[0], dtype=torch.float64) if widths[0] > 1 else torch.zeros(1)
         weights[0] = (1 + uneven * share)[:, None] * weights[0]
