@@ -513,11 +513,13 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "seldom-asked",
-        "hessian of a two-layer criterion is that of autograd. The best point of a box for a linear "
+        "hessian of a two-layer or tied criterion, under units that drop apart or in blocks, is that of "
+        "autograd. The best point of a box for a linear "
         "function, in a ball that holds the box, is its corner and lies inside to the last bit. Errors of "
         "DropoutCompletionCV along its path are those of fits made one after the other, from the strong rate "
         "to the weak, on ratings not held out; the least held-out error is chosen. deep_optimum with one "
-        "hidden layer has the least objective over numbers of singular values kept.",
+        "hidden layer has the least of the objectives that keep 0, 1, 2, ... of the singular values and lower "
+        "them by one number.",
         pair(seldom_checks.seldom_asked),
         (
             "recommenders.DropoutCompletionCV",

@@ -17,7 +17,7 @@ from droptics.arrays import Array
 from droptics.attacks import Threat
 from droptics.audits.batches import Batch, output_of
 from droptics.audits.control import Guess, share_out
-from droptics.data import Moments
+from droptics.data import Moments, Sample
 from droptics.datasets import Ratings
 from droptics.envelopes.deep_linear import exact_strengths
 from droptics.equalization import equalize
@@ -25,14 +25,14 @@ from droptics.evidence.claims import Comparison, compare
 from droptics.files.limits import PIECE, Bounded
 from droptics.landscapes import hessian, inspection
 from droptics.landscapes.inspection import _least
-from droptics.masks import Bernoulli, Product
-from droptics.models import DeepLinear, LastLayer
+from droptics.masks import Bernoulli, Block, MaskLaw, Product
+from droptics.models import Autoencoder, DeepLinear, LastLayer, Model, TwoLayerLinear
 from droptics.optima.deep_linear import deep_optimum
 from droptics.optima.last_layer import _rank, _safe_factor
 from droptics.papers.droptics_own.across.small_room_checks import linear_head
 from droptics.papers.droptics_own.instruments import by_parts
 from droptics.papers.droptics_own.telling import fails, refuses, same
-from droptics.papers.instances import moments, normal, tensor, two_layer, uniform
+from droptics.papers.instances import moments, normal, simplex, tensor, two_layer, uniform
 from droptics.penalties.relu.effort import Place, _leaf_work, words
 from droptics.predictions.classes import _averaged, _unproved
 from droptics.rates import Rates
@@ -103,6 +103,7 @@ def _curvatures(scale: float) -> list[Comparison]:
     flat = torch.cat([model.U.reshape(-1), model.V.reshape(-1)])
     dense_one = torch.func.hessian(mean_error)(flat)
     found.append(compare(hessian(model, data, law), "==", scale * dense_one, "all curvatures"))
+    found += _second_derivatives(scale)
     values = torch.linalg.eigvalsh(dense_one)
     for dense in (10**6, 0):
         with mock.patch.object(inspection, "DENSE", dense):
@@ -117,6 +118,36 @@ def _curvatures(scale: float) -> list[Comparison]:
             compare(moved, "==", scale * values[0] * vector, "its direction", precision=1e-9 if dense else 1e-2)
         )
         found.append(compare(float(away.norm()), "==", scale, "a direction of length one"))
+    return found
+
+
+def _second_derivatives(scale: float) -> list[Comparison]:
+    """All curvatures, tied and untied, on moments and on weighted examples, of units that drop apart and together."""
+    found: list[Comparison] = []
+    population, examples = moments(5, 4, 4), Sample(normal(1, 6, 4), normal(2, 6, 4), simplex(3, 6))
+    apart, together = Bernoulli(tensor([0.0, 0.3, 0.6, 0.2]), 4), Block(0.3, 4, 2)
+    tied, untied = Autoencoder(normal(3, 4, 4)), TwoLayerLinear(normal(3, 4, 4), normal(4, 4, 4))
+    cases: tuple[tuple[Model, Moments | Sample, MaskLaw], ...] = (
+        (tied, population, apart),
+        (untied, examples, together),
+    )
+    for model, data, law in cases:
+        z, chances = (torch.cat(part) for part in zip(*law.atom_batches(100), strict=True))
+
+        def mean_error(flat: Tensor, data: Moments | Sample = data, z: Tensor = z, odds: Tensor = chances) -> Tensor:
+            """The error over all masks, mask by mask."""
+            parts = flat.reshape(-1, 4, 4)
+            maps = (parts[0] * z[:, None]) @ parts[-1].mT
+            if isinstance(data, Sample):
+                errors = (data.inputs @ maps.mT - data.targets).square().sum(-1) @ data.shares
+            else:
+                errors = data.yy.trace() - 2 * (maps * data.yx).sum((1, 2)) + (maps @ data.xx * maps).sum((1, 2))
+            return odds @ errors
+
+        flat = torch.cat([part.reshape(-1) for part in model.tensors])
+        wanted = torch.func.hessian(mean_error)(flat)
+        title = f"all curvatures, {type(model).__name__}, {type(data).__name__}, {type(law).__name__}"
+        found.append(compare(hessian(model, data, law), "==", scale * wanted, title))
     return found
 
 
@@ -229,8 +260,7 @@ def _path(ratings: tuple[Array, Array, Array], center: bool) -> list[tuple[float
             model.set_params(drop=drop).fit(kept)
             rows = []
             for part in (kept, held):
-                known = np.isin(part.users, kept.users) & np.isin(part.items, kept.items)
-                off = model.predict(part.users[known], part.items[known]) - part.values[known]
+                off = model.predict(part.users, part.items, unknown="ignore") - part.values
                 rows.append(float(np.sqrt(np.mean(off**2))))
             found.append((rows[0], rows[1]))
     return found
