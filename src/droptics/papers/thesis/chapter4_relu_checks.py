@@ -268,10 +268,10 @@ def rademacher_upper(constant: float) -> list[Comparison]:
         ours = measured_rademacher(Sample(drawn, drawn), alpha=1.5, population=Sample(law, law))
         found.append(compare(ours, "==", 1.5 * line_complexity(drawn, law), f"one sample of the law, n={n}"))
     corners = tensor([[1.0, 0.2], [-0.5, 0.8], [-0.3, -1.0]])
-    law = Sample(corners, corners)
-    pairs = [(corners[[i, j]], 2 - (i == j)) for i in range(3) for j in range(i + 1)]
-    total = sum(times * float(measured_rademacher(Sample(x, x), population=law).value) for x, times in pairs)
-    limit = constant * math.sqrt(2 / (plane_complexity(corners, law)[1] * 2))
+    three = Sample(corners, corners)
+    pairs = [(corners[[i, j]], 1.0 if i == j else 2.0) for i in range(3) for j in range(i + 1)]
+    total = sum(times * float(measured_rademacher(Sample(x, x), population=three).value) for x, times in pairs)
+    limit = constant * math.sqrt(2 / (plane_complexity(corners, three)[1] * 2))
     return [*found, compare(total / 9, "<=", limit, "R_n of two inputs, of rank two, n=2")]
 
 

@@ -129,7 +129,7 @@ def greedy_target(steepness: float) -> list[Comparison]:
         apart = torch.linalg.vector_norm(several.weight[labels][:, None] - several.weight, dual, dim=2).detach()
         distances = (scores.max(1, keepdim=True).values - scores) / apart
         distances[torch.arange(40), labels] = math.inf
-        reach, threat = distances.min(1).values, Threat(norm, radius)  # type: ignore[arg-type]
+        reach, threat = distances.min(1).values, Threat(norm, radius)
         hit = attack(several, Sample(inputs, labels), threat, Pgd(Reflected(CrossEntropy(), target="nearest"), steps=2))
         found.append(compare((reach - radius).abs(), ">", 1e-3, f"no boundary at the radius, {norm}"))
         named = f"four classes, nearest target, {norm}"

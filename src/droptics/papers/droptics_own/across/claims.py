@@ -248,8 +248,7 @@ CLAIMS: tuple[Claim, ...] = (
         "example and step, and ends where the wrong class gains most within the l2 ball. One step of train "
         "with Free and three replays is three steps of the weights, each with a step of the moves, clipped to "
         "the ball, from points clipped to the box. history holds steps, losses and what record names. audit "
-        "finds DR101 at a dropout layer that never runs, beside one of its rate, and passes numbers of a batch "
-        "on.",
+        "finds DR101 at a layer that never runs, beside one of its rate, and passes numbers of a batch on.",
         pair(spare_layer_checks.looked_again),
         ("training.train", "training.Free", "audits.audit"),
         "Written out, by autograd. For a loss that is not saturated: a cross-entropy that rounds to zero does "
