@@ -123,15 +123,16 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "drawn-in-full",
-        "For every linear family, on Sample, Moments, Entries and Measurements, penalty by Enumerate is the mean over "
-        "all masks of what they add to the loss, by MonteCarlo of one network that of 160 draws less their "
-        "first-order control, with Student's interval; of ReLU networks the last mask is integrated and the others "
-        "are fitted by least squares. SecondOrder is half the sum of Cbar_ij times second derivatives in the "
-        "multipliers. By default Enumerate lists 65,536 masks at most, MonteCarlo draws 1,000 at 99 %, SecondOrder "
-        "400 for its check, and ClosedForm sums for two minutes.",
+        "For every linear family, penalty by Enumerate is the mean over all masks of what they add to the loss, by "
+        "MonteCarlo of one network that over draws less their first-order control, with Student's interval widened for "
+        "skewness, or, where draws show too little of the law, the plain mean in the guaranteed interval; of ReLU "
+        "networks the last mask is integrated, the others fitted by least squares if draws suffice. SecondOrder is "
+        "half the sum of Cbar_ij times second derivatives in the multipliers. By default Enumerate lists up to 65,536 "
+        "masks, MonteCarlo draws 1,000 at 99 %, SecondOrder 400 to check, ClosedForm sums up to two minutes.",
         pair(drawn_mask_checks.drawn_masks_in_full),
         ("penalties.penalty", "penalties.criterion", "penalties.risk", "models.Connections", "penalties.SecondOrder"),
-        "Loops over the same masks, one network and one mask at a time.",
+        "On Sample, Moments, Entries or Measurements, as the family takes; loops over the same masks, one network and "
+        "one mask at a time.",
     ),
     room_claim(
         "side-paths",
