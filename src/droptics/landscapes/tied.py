@@ -89,11 +89,8 @@ def critical_points(family: type[Model], data: Data, masks: MaskLaw, limit: Coun
 def _arrangements(values: list[float], width: int, strength: float) -> Iterator[tuple[Group, ...]]:
     """All sets of groups that satisfy the conditions; groups come in the order of their first eigenvector."""
 
-    def level(group: Group) -> float:
-        return sum(values[i] for i in group[1]) / (group[0] + strength * len(group[1]))
-
     def extend(chosen: tuple[Group, ...], left: int) -> Iterator[tuple[Group, ...]]:
-        levels = [level(group) for group in chosen]
+        levels = [sum(values[i] for i in group) / (columns + strength * len(group)) for columns, group in chosen]
         distinct = all(abs(a - b) > 1e-9 * max(a, b) for a, b in combinations(levels, 2))
         # without masks every factor of the same product is critical: one group says it all
         whole = strength > 0 or not chosen or left == 0
