@@ -150,12 +150,11 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "new-users",
-        "recommend_new of DropoutAutoencoder lists the largest entries of a user's row times the weights, of all items "
-        "or, by default, of those where the row is 0; the row has 1 or the grade, from the threshold on, at known "
-        "items, and is not all 0. against_popularity gives the mean recall of held-out users by such scores, without "
-        "known interactions, and by numbers of users. hold_out_users holds out max(1, round(share n)) of n users, but "
-        "at most n - 1 and only users with two ratings or more; of c ratings round(fold_in c) are known, at least one "
-        "and at most c - 1.",
+        "recommend_new of DropoutAutoencoder lists the largest entries of a user's row, not all 0, times the weights, "
+        "of all items or, by default, those where the row is 0; it has 1 or the grade, from the threshold on, at known "
+        "items. against_popularity gives the mean recall of held-out users by such scores and by numbers of users, "
+        "known items left out. hold_out_users holds out max(1, round(share n)) of n users, at most n - 1, all with two "
+        "ratings or more; of their c ratings round(fold_in c) are known, at least one and at most c - 1.",
         pair(rating_checks.new_users),
         ("recommenders.DropoutAutoencoder", "recommenders.against_popularity", "recommenders.hold_out_users"),
         "Written out. Recall is that of droptics-ranked-lists; round takes halves to even numbers. A row of zeros gets "
