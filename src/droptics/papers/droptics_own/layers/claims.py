@@ -47,11 +47,11 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     room_claim(
         "adapted-heads",
-        "ExplicitDropout.of_lora penalizes the branch s B A of the adapter named, at that adapter's rate, inputs "
-        "masked: with squared loss by E_z ||s B A (z*x - x)||^2, with cross-entropy by half the curvature's quadratic "
-        "form of s B A (z*x - x) on average ('second-order'), by at least the rise of the loss ('bound'), or by draws "
-        "whose mean is that rise. explicit_penalty averages over tokens with labels; explicit_consistency is the sum "
-        "over layers of mean divergences of pairs of draws.",
+        "ExplicitDropout.of_lora penalizes in training the branch s B A of the adapter named, at that adapter's rate, "
+        "inputs masked: with squared loss by E_z ||s B A (z*x - x)||^2, with cross-entropy by half the curvature's "
+        "quadratic form of s B A (z*x - x) on average ('second-order'), by at least the rise of the loss ('bound'), or "
+        "by draws whose mean is that rise. explicit_penalty averages over tokens with labels; explicit_consistency is "
+        "the sum over layers of mean divergences of pairs of draws.",
         pair(layer_checks.adapted_heads),
         ("layers.ExplicitDropout", "layers.explicit_penalty", "layers.explicit_consistency"),
         f"{ENUMERATED} Drawn numbers within five standard errors.",

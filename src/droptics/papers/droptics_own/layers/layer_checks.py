@@ -171,19 +171,9 @@ class _Lora(nn.Module):
 
 def adapted_heads(scale: float) -> list[Comparison]:
     """Penalties of the branch of a LoRA layer and of the whole of it, in every form, over all masks."""
-    found: list[Comparison] = []
+    found = _in_use(scale)
     inputs = normal(7, 6, 4)
     kept, odds = every_coin([0.3] * 4)
-    for merged in (False, True):
-        layer = _Lora(merged)
-        both = layer.change("default") + layer.change("other")
-        base = layer.base_layer.weight.detach()
-        whole = base if merged else base + both
-        weights = head_weights(layer)
-        found.append(compare(weights.whole, "==", scale * whole, f"weights in use, merged {merged}"))
-        found.append(compare(weights.masked, "==", whole, f"all of them fall, merged {merged}"))
-        branch = head_weights(layer, "default").masked
-        found.append(compare(branch, "==", scale * layer.change("default"), f"the branch alone, merged {merged}"))
     layer = _Lora()
     part, outputs = layer.change("default"), layer(inputs)
     moves = torch.stack([(inputs * (mask / 0.7 - 1)) @ part.mT for mask in kept])
@@ -227,6 +217,24 @@ def adapted_heads(scale: float) -> list[Comparison]:
     return found + _kept_penalties(scale)
 
 
+def _in_use(scale: float) -> list[Comparison]:
+    """Weights and offset of a LoRA layer, merged and not, and which of them fall."""
+    found: list[Comparison] = []
+    for merged in (False, True):
+        layer = _Lora(merged)
+        both = layer.change("default") + layer.change("other")
+        base = layer.base_layer.weight.detach()
+        whole = base if merged else base + both
+        weights = head_weights(layer)
+        found.append(compare(weights.whole, "==", scale * whole, f"weights in use, merged {merged}"))
+        found.append(compare(weights.masked, "==", whole, f"all of them fall, merged {merged}"))
+        offset = layer.base_layer.bias.detach() if merged else layer(torch.zeros(4, dtype=torch.float64))
+        found.append(compare(weights.bias, "==", scale * offset, f"the offset in use, merged {merged}"))
+        branch = head_weights(layer, "default").masked
+        found.append(compare(branch, "==", scale * layer.change("default"), f"the branch alone, merged {merged}"))
+    return found
+
+
 def _second_order(scale: float, inputs: Tensor, outputs: Tensor, moves: Tensor, odds: Tensor) -> list[Comparison]:
     """Half the mean over all masks of what the curvature of cross-entropy makes of the moves of its outputs."""
     layer = ExplicitDropout.of_lora(_Lora(), CrossEntropy())
@@ -245,8 +253,11 @@ def _other_branch(scale: float, inputs: Tensor) -> list[Comparison]:
     moves = torch.stack([(inputs * (mask / 0.8 - 1)) @ layer.change("other").mT for mask in kept])
     squares = torch.tensordot(odds, moves.square().sum(-1), 1)
     places = [layer.lora_dropout[name] is explicit for name in ("default", "other")]
+    told = explicit.penalties
+    explicit.eval()(inputs)
     return [
-        compare(explicit.penalties, "==", scale * squares, "of another branch"),
+        compare(explicit.penalties, "==", scale - 1, "nothing falls in evaluation mode"),
+        compare(told, "==", scale * squares, "of another branch"),
         same((explicit.p, places), (0.2, [False, True]), "whose dropout it replaces", scale),
     ]
 

@@ -124,15 +124,15 @@ CLAIMS: tuple[Claim, ...] = (
     room_claim(
         "drawn-in-full",
         "For every linear family, penalty by Enumerate is the mean over all masks of what they add to the loss, by "
-        "MonteCarlo of one network that over draws less their first-order control, with Student's interval widened for "
-        "skewness, or, where draws show too little of the law, the plain mean in the guaranteed interval; of ReLU "
-        "networks the last mask is integrated, the others fitted by least squares if draws suffice. SecondOrder is "
-        "half the sum of Cbar_ij times second derivatives in the multipliers. By default Enumerate lists up to 65,536 "
-        "masks, MonteCarlo draws 1,000 at 99 %, SecondOrder 400 to check, ClosedForm sums up to two minutes.",
+        "MonteCarlo of one network that over draws less a first-order control, with Student's interval widened for "
+        "skewness, or, where draws show too little, the plain mean in the guaranteed interval; of ReLU networks the "
+        "last mask is integrated, the others fitted by least squares if draws suffice. SecondOrder is half the sum of "
+        "Cbar_ij times second derivatives in the multipliers.",
         pair(drawn_mask_checks.drawn_masks_in_full),
         ("penalties.penalty", "penalties.criterion", "penalties.risk", "models.Connections", "penalties.SecondOrder"),
         "On Sample, Moments, Entries or Measurements, as the family takes; loops over the same masks, one network and "
-        "one mask at a time.",
+        "one mask at a time. By default Enumerate lists up to 65,536 masks, MonteCarlo draws 1,000 at 99 %, "
+        "SecondOrder 400 for its check, ClosedForm sums for two minutes at most.",
     ),
     room_claim(
         "side-paths",
