@@ -123,8 +123,8 @@ CLAIMS: tuple[Claim, ...] = (
         "thesis-def4",
         f"{SOURCE}, Definition 4",
         "For k hidden layers of widths d_1, ..., d_k, all of rate p, and lam = p/(1-p): nu = sum_l lam^l e_l(1/d_1, "
-        "..., 1/d_k), e_l summing the products of l of the k numbers, is prod(1 + lam/d_i) - 1. It grows with p and, "
-        "for p > 0, with every layer that is added, and falls where one layer gets wider.",
+        "..., 1/d_k), e_l summing the products of l of the k numbers, is prod(1 + lam/d_i) - 1. It grows with p; for "
+        "p > 0 it grows with every layer that is added, too, and falls where one layer gets wider.",
         check=partial(checks.strength, 0.0),
         control=partial(checks.strength, 0.1),
         objects=("penalties.effective_strength",),
@@ -315,8 +315,9 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         "thesis-cor1-corrected",
         f"{SOURCE}, Corollary 1, corrected",
-        "With one output and nonsingular C, Theta(w) = nu w C w^T for every map w, a row, the map of every optimal "
-        "network is W* = Cyx C^-1 / (1 + nu), and at a rate above zero every optimal network is equalized.",
+        "With one output, nonsingular C and one rate for all hidden layers, Theta(w) = nu w C w^T for every map w, a "
+        "row, the map of every optimal network is W* = Cyx C^-1 / (1 + nu), and at a rate above zero every optimal "
+        "network is equalized.",
         check=partial(
             optimum_checks.single_output, lambda data, nu: torch.linalg.solve(data.xx, data.yx.mT).mT / (1 + nu)
         ),
