@@ -49,6 +49,8 @@ def claims_page(results: Sequence[Result]) -> str:
         "out the other way. That a statement fails as printed is computed; what kind of failure it is, a reader of "
         "the source decides:",
         "\n".join(f"- *{kind}*: {words};" for kind, words in REFUTED.items()),
+        "Where the place says *instruments*, a statement tells what the library answers on the instances of its check; "
+        "the others are meant of all that they name.",
         said([result.verdict for result in results]),
     ]
     for paper in dict.fromkeys(result.claim.paper for result in results):
