@@ -68,8 +68,12 @@ def _expressions(
     spectral = [float(torch.linalg.matrix_norm(layer, 2)) for layer in layers]
     frobenius = [float(layer.norm()) for layer in layers]
     paths = (2 * width ** (1 - 1 / power)) ** hidden * math.sqrt(math.log(max(layers[0].shape[1], 2)))
-    spread = sum(_ratio(float(w.norm(dim=1).sum()), b) ** (2 / 3) for w, b in zip(layers, spectral, strict=True))
-    energy = hidden * math.sqrt(width * sum(_ratio(a, b) ** 2 for a, b in zip(frobenius, spectral, strict=True)))
+    rows = [float(layer.norm(dim=1).sum()) for layer in layers]
+    # a zero layer makes the product of norms zero; its ratio is then immaterial
+    spread = sum((a / b if b else 1.0) ** (2 / 3) for a, b in zip(rows, spectral, strict=True))
+    energy = hidden * math.sqrt(
+        width * sum((a / b if b else 1.0) ** 2 for a, b in zip(frobenius, spectral, strict=True))
+    )
     return {
         "path norm": {"path norm": float(path_norm(layers, power)), "architecture": paths, "inputs": largest_dual},
         "spectral": {"product of norms": math.prod(spectral), "architecture": spread**1.5, "inputs": largest_norm},
@@ -86,8 +90,3 @@ def _input_sizes(data: Sample | None, given: float | None, power: float) -> tupl
     largest = float(flat.abs().max()) or 1.0  # divided by, so that high powers of entries neither vanish nor overflow
     dual = math.inf if power == 1 else power / (power - 1)
     return float(flat.norm(dim=1).max()), largest * float((flat / largest).norm(dual, dim=1).max())
-
-
-def _ratio(norm: float, spectral: float) -> float:
-    """A zero layer makes the product of norms zero; its ratio is then immaterial."""
-    return norm / spectral if spectral > 0 else 1.0
