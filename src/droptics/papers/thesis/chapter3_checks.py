@@ -346,7 +346,7 @@ def subset_sum(widths: Sequence[int], lam: float) -> float:
 def strength(extra: float) -> list[Comparison]:
     """Nu against its definition and the product; its monotonicity in the rate, in depth and in the width of a layer."""
     found = []
-    for widths, drop in (((3, 4, 5), 0.3), ((2,), 0.9), ((5, 5, 5, 5, 5), 0.3), ((7, 1), 0.0)):
+    for widths, drop in (((3, 4, 5), 0.3), ((2,), 0.9), ((5, 5, 5, 5, 5), 0.3), ((7, 1), 0.0), ((4, 2, 3), 1e-12)):
         lam = drop / (1 - drop)
         ours = float(effective_strength(widths, drop))
         stated = subset_sum(widths, lam) * (1 + extra)
@@ -356,9 +356,11 @@ def strength(extra: float) -> list[Comparison]:
         relation: Relation = ">" if drop else "=="
         for layer, width in enumerate(widths):
             wider = (*widths[:layer], width + 1, *widths[layer + 1 :])
-            found.append(compare(ours, relation, effective_strength(wider, drop), f"falls with width, {wider}"))
+            told = float(effective_strength(wider, drop))
+            found.append(compare(ours, relation, told, f"falls with width, {wider}", scale=0.0))
             deeper = (*widths[:layer], 90, *widths[layer:])
-            found.append(compare(effective_strength(deeper, drop), relation, ours, f"grows with depth, {deeper}"))
+            told = float(effective_strength(deeper, drop))
+            found.append(compare(told, relation, ours, f"grows with depth, {deeper}", scale=0.0))
     return found
 
 
