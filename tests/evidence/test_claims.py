@@ -464,7 +464,9 @@ def test_pages_are_written(tmp_path):
     table, errata = write_pages(results, tmp_path)
     assert f'| <a id="pal2020-eq3"></a>`pal2020-eq3`<br>**slip**<br>{results[0].claim.source} | ' in table.read_text()
     assert "`mianjy2018-misprints`<br>**not checked**<br>" in table.read_text()
-    assert "*instruments*, a statement tells what the library answers on the instances of its check" in table.read_text()
+    assert (
+        "*instruments*, a statement tells what the library answers on the instances of its check" in table.read_text()
+    )
     heads = [block for block in table.read_text().split("\n\n") if block.startswith("#")]  # blank lines around them
     assert heads == ["# Claims", *dict.fromkeys(f"## {result.claim.paper}" for result in results)]
     text = errata.read_text()
