@@ -89,7 +89,7 @@ def test_likelihoods_amid_the_outputs_equal_the_sum(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("noise", [3e-3, 1e-2])
+@pytest.mark.parametrize("noise", [1e-2, 2e-2])
 def test_likelihoods_in_wide_gaps_between_outputs_equal_the_sum(name, noise):
     model, law = CASES[name]
     inputs = skewed_inputs()
@@ -99,7 +99,7 @@ def test_likelihoods_in_wide_gaps_between_outputs_equal_the_sum(name, noise):
     widest = gaps.argmax(0, keepdim=True)
     # a third of the way across the widest gap: no two outputs are at one distance
     targets = (ends[:-1].gather(0, widest) + gaps.gather(0, widest) / 3)[0].requires_grad_()
-    assert float(gaps.max()) > 100 * noise
+    assert float(gaps.max()) > 90 * noise  # at 27 on either side a sum of float64 loses all digits
     found = predictive(model, inputs, law).log_likelihood(targets, noise=noise)
     logs = chances.log()[:, None, None] + Normal(values, noise).log_prob(targets)
     wanted = torch.logsumexp(logs, 0)

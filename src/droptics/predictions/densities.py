@@ -207,7 +207,7 @@ def log_density(outcomes: Outcomes, targets: Tensor, noise: float | Tensor) -> T
 def _tilted(outcomes: Outcomes, targets: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
     """Log density at the target by the saddle point's contour, K(t) - t y + log of the tilted density at y.
 
-    Also returns where that density is far above the rounding of the sum.
+    Also returns where that density is far above the rounding of the sum, as it is outside of the range of the outputs.
     """
     with torch.no_grad():
         tilt = _saddle(outcomes, targets, noise)
@@ -230,6 +230,7 @@ def _tilted(outcomes: Outcomes, targets: Tensor, noise: Tensor) -> tuple[Tensor,
     terms = (total * torch.exp(-0.5 * (angles * noise[..., None]).square())).real
     density = (2 * terms.sum(-1) - terms[..., 0]) / width
     kept = density.detach() * width > KEPT * terms.detach().abs().sum(-1)
+    kept |= (targets < low) | (targets > high)  # no gap: the tilt reaches the nearest output
     return peak - tilt * targets + density.clamp_min(torch.finfo(torch.float64).tiny).log(), kept
 
 
