@@ -212,7 +212,8 @@ CLAIMS: tuple[Claim, ...] = (
         "predictions-answered",
         "With normal noise s, pdf, cdf, tables, quantiles and intervals are those of the mixture of normal laws over "
         "all masks, within 9 s of all outputs; log_likelihood is the logarithm far outside, too, save in gaps of "
-        "many deviations between outputs of more than 4096 masks. Answers name method, cost and confidence; drawn ones weigh their masks "
+        "many deviations between outputs of more than 4096 masks. "
+        "Answers name method, cost and confidence; drawn ones weigh their masks "
         "alike, of which covariance and class probabilities are made, with 99 % intervals that hold as often; a seed "
         "twice gives the same draws. Models, inputs, masks and methods that do not fit are refused by name; torch's "
         "functional dropout counts as a site.",
