@@ -11,6 +11,7 @@ from torch import nn
 from droptics import audit
 from droptics.audits.rare import chance_of_usual, draw_unusual, usual
 from droptics.audits.runs import Law
+from droptics.audits.tallies import Mean
 
 
 def sites(rates):
@@ -101,3 +102,19 @@ def test_rates_at_which_few_units_fall_have_intervals_that_tell_so(rate):
     # half a 99 % interval is more than two standard errors
     spread = math.sqrt(sum(error**2 for error in errors)) / len(errors)
     assert abs(sum(found) / len(found) - (loss - clean)) <= 2 * spread
+
+
+def test_a_small_last_batch_has_a_spread_at_other_rates(monkeypatch):
+    """The first batch alone decides how many draws there are; one draw of one number tells no spread."""
+    seen = []
+    add = Mean.add_rows
+    monkeypatch.setattr(
+        Mean, "add_rows", lambda mean, rows, weights: seen.append(rows.shape) or add(mean, rows, weights)
+    )
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(41, 5, generator=generator)
+    net = nn.Sequential(nn.Linear(5, 9), nn.Tanh(), nn.Dropout(0.3), nn.Linear(9, 4), nn.Tanh(), nn.Linear(4, 2))
+    audit(net, (inputs, inputs[:, :2]), batch_size=40, budget=13, rates=(0.02, 0.05))
+    drawn = [shape[0] for shape in seen if shape[1] == 1]
+    assert (1, 40) in seen  # one draw at another rate
+    assert drawn.count(2) == 2

@@ -258,5 +258,7 @@ def _curves(batch: _Round, laws: Sequence[Law]) -> None:
         tally.curve_draws = plan.draws or (0 if room < (PLAIN_DRAWS if single else 1) else min(room, PLAIN_DRAWS))
     for law in tracked(laws if tally.curve_draws else (), "other rates", "site"):
         for rate in plan.rates:
-            draws = [remainder(runs, base, [law], plan.generator, rate)[0] for _ in range(tally.curve_draws)]
+            # the first batch chose how many; a smaller one may have one number only, which tells its spread by two
+            count = max(tally.curve_draws, 2 if batch.has_one_number(law, rate) else 1)
+            draws = [remainder(runs, base, [law], plan.generator, rate)[0] for _ in range(count)]
             batch.add(tally.curves.setdefault((law.name, rate), Mean()), draws)
